@@ -158,6 +158,20 @@ class TestByKeys:
 
 
 class TestUpdates:
+    @pytest.mark.parametrize("place", ["button[value=move]", "tbody [type=checkbox]"])
+    def test_leave_the_focus_where_it_is(self, start_browser, staff, orders, clock, place):
+        """Also the first one after the page was opened."""
+        browser = start_browser()
+        browser.log_in(staff)
+        browser.open(LIST)
+        browser.wait_for_text("4 tasks on this page")
+        browser.driver.execute_script("document.querySelector(arguments[0]).focus()", place)
+
+        schedule("care.call", orders[0], at=clock.now + timedelta(days=300), key="later")
+        browser.wait_for_text("5 tasks on this page")
+
+        assert focused(browser) == browser.find(place)
+
     def test_offer_no_pause_without_scripts(self, start_browser, staff, orders):
         browser = start_browser(scripts=False)
         browser.log_in(staff)

@@ -46,6 +46,13 @@ const wordsOf = (element) => {
   return copy.textContent.replace(/\s+/g, " ").trim();
 };
 
+// Removes a node; gives the one after it.
+const without = (node) => {
+  const next = node.nextSibling;
+  node.remove();
+  return next;
+};
+
 // Makes an element like another one, and leaves alone what is alike: the focus, where it is scrolled to, and what is folded open.
 const liken = (old, fresh) => {
   if (old.isEqualNode(fresh)) {
@@ -63,7 +70,13 @@ const liken = (old, fresh) => {
   }
   let at = old.firstChild;
   for (const node of [...fresh.childNodes]) {
+    while (at && at.nodeType !== 1 && node.nodeType === 1) {
+      at = without(at); // Such as the blanks before the first element, which an answer does not have.
+    }
     const known = node.id ? [...old.children].find((child) => child.id === node.id) : null;
+    while (known && at && known !== at && known.contains(document.activeElement)) {
+      at = without(at); // If it were moved, it would lose the focus.
+    }
     if (known && known !== at) {
       old.insertBefore(known, at);
       at = known;
@@ -81,9 +94,7 @@ const liken = (old, fresh) => {
     }
   }
   while (at) {
-    const next = at.nextSibling;
-    at.remove();
-    at = next;
+    at = without(at);
   }
 };
 
