@@ -117,6 +117,9 @@ def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
             "move_at_once",
             "first_due",
             "ready_kinds",
+            "stage_due",
+            "claim_shares",
+            "complete_tasks",
         )
         for name in ("refuse", "refuse_transition", "refuse_ended", "refuse_move", "keep", *called):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")
