@@ -16,12 +16,12 @@ from timeline.lifecycle import FINAL, LEASED, Reason, Trigger
 from timeline.store.change_columns import ChangeColumns, columns_of, seconds
 from timeline.store.composing import NOTHING, composed, steps_by, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
-from timeline.store.kept_statements import moves_call
+from timeline.store.kept_statements import KEYS, moves_call
 from timeline.store.noticing import notice
 from timeline.store.polling import BOUNDS
 from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 
-_KEYS: Final = "id, task_key, queue"
+_KEYS: Final = ", ".join(KEYS)
 
 # The database ends a statement of a poll that takes too long.
 _BOUNDED: Final[dict[str, dict[str, str]]] = {"due": BOUNDS, "shares": BOUNDS}

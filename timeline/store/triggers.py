@@ -54,7 +54,8 @@ CALLED: Final = {
     "to_move": Total._meta.db_table,
     moving_at_once.NAME: Total._meta.db_table,
 }
-KEPT: Final = {kept.name: kept for kept in kept_statements.KEPT}  # More of them, made of other statements.
+# More functions that statements call, each made of a whole statement. Before their migration, they are not missed.
+KEPT: Final = {kept.name: kept for kept in kept_statements.KEPT}
 COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Composed of rules that other statements have, too.
 # Functions that belong to a single trigger, and are installed with it.
 OWN_FUNCTIONS: Final = {
@@ -87,9 +88,8 @@ def install_triggers(using: str) -> list[str]:
         functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
         for name in functions if dialect.has_trigger_functions else ():
             cursor.execute(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using))
-        for kept in KEPT.values() if dialect.has_trigger_functions else ():
-            if kept_statements.TABLE in tables:
-                cursor.execute(kept.function_text(using))
+        for kept in KEPT.values() if dialect.has_trigger_functions and kept_statements.TABLE in tables else ():
+            cursor.execute(kept.function_text(using))
         for name in put:
             if not dialect.has_trigger_functions:  # Otherwise the statement has CREATE OR REPLACE.
                 cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
@@ -98,7 +98,7 @@ def install_triggers(using: str) -> list[str]:
 
 
 def missing_triggers(using: str) -> list[str]:
-    """Names of triggers, and of functions that statements call, that are missing though their tables exist. One statement."""
+    """Names of triggers, and of functions that statements call, that are missing though their tables exist."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("triggers"))
         return missing_among({name for [name] in cursor.fetchall()}, using=using)
@@ -110,10 +110,10 @@ def missing_among(there: Collection[str], *, using: str) -> list[str]:
     due = [name for name, table in CALLED.items() if has_functions and table in there]
     missing = [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
     kept = [name for name in KEPT if has_functions and f"timeline_{name}" not in there]
-    return missing + kept if kept and _are_kept_since_then(using) else missing
+    return missing + kept if kept and _has_migration_of_kept(using) else missing
 
 
-def _are_kept_since_then(using: str) -> bool:
+def _has_migration_of_kept(using: str) -> bool:
     applied = MigrationRecorder(connections[using]).applied_migrations()
     return ("timeline", kept_statements.SINCE) in applied
 
