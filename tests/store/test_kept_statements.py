@@ -12,9 +12,10 @@ from timeline.dialects import POSTGRESQL
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.store.advancing import advance
 from timeline.store.composing import composed
-from timeline.store.kept_statements import COMPLETE, COMPLETES, FIRST_DUE, KEPT, MOVES, READY_KINDS, ROWS, moves_call
+from timeline.store.kept_statements import COMPLETE, COMPLETES, FIRST_DUE, KEPT, MOVES, READY_KINDS, moves_call
 from timeline.store.kinds import ready_kinds
 from timeline.store.probing import probe_waiting
+from timeline.store.triggers import install_triggers
 from timeline.store.writing import Write, apply, as_statement
 from timeline.timing import EARLIEST
 
@@ -71,12 +72,12 @@ class TestFunctions:
         assert "-- if" not in text
         assert "{" not in text.replace("'{}'", "")
 
-    @pytest.mark.parametrize("kept", [kept for kept in KEPT if kept.returns == ROWS], ids=lambda kept: kept.name)
+    @pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.name)
     def test_read_each_of_their_arguments(self, kept):
         for name in kept.arguments:
             assert f"its_{name}" in kept.statement(POSTGRESQL), name
 
-    def test_give_a_column_that_is_added_later(self, make_task):
+    def test_go_on_when_a_column_is_added(self, make_task):
         """An older process calls them on a table of a newer version; its plan was made before."""
         make_task(task_key=KEY, state=State.AVAILABLE, occurrence="a")
         assert len(begin()) == 1
@@ -84,17 +85,24 @@ class TestFunctions:
         with connection.cursor() as cursor:
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute("ALTER TABLE timeline_scheduledtask ADD COLUMN later text DEFAULT 'yes'")
-            cursor.execute(
-                "SELECT later, task_key FROM timeline_start_group(%s, 0, 10, %s, true, %s, '1 min', 'w', %s)",
-                [
-                    KEY,
-                    EARLIEST,
-                    None,
-                    NOW,
-                ],
-            )
 
-            assert cursor.fetchall() == [("yes", KEY)]
+        assert len(begin()) == 1
+
+    @pytest.mark.parametrize("returned", ["SETOF timeline_scheduledtask", "TABLE (id uuid)"])
+    def test_take_the_place_of_one_that_returned_other_columns(self, make_task, returned):
+        make_task(task_key=KEY, state=State.AVAILABLE)
+        kept = MOVES["group", Trigger.START, False]
+        arguments = ", ".join(f"its_{name} {kind}" for name, kind in kept.arguments.items())
+        with connection.cursor() as cursor:
+            cursor.execute(kept.drop)
+            cursor.execute(
+                f"CREATE FUNCTION {kept.function}({arguments}) RETURNS {returned} LANGUAGE plpgsql AS 'BEGIN RETURN; END'"
+            )
+        assert begin("id") == []
+
+        install_triggers("default")
+
+        assert len(begin()) == 1
 
     def test_leave_a_long_payload_unread_that_nobody_asks_for(self, make_task):
         """PostgreSQL reads each long value of a row that it returns whole: a gigabyte for a thousand tasks of a megabyte."""
@@ -109,8 +117,10 @@ class TestFunctions:
         claimed = advance("shares", Trigger.CLAIM, claim_token=uuid4(), **shares, **asked)
         active = make_task(task_key=KEY, state=State.ACTIVE, attempt=1, occurrence="d", payload=long)
         apply([Write(task=active, triggers=(Trigger.COMPLETE,), reason=DONE)], wait=False, **asked)
+        whose = {"label": active.entity_label, "entity": active.entity_id, "spared": []}
+        cancelled = advance("entity", Trigger.CANCEL, columns="id", reason=DONE, **whose, **asked)
 
-        assert (len(staged), len(claimed)) == (3, 3)
+        assert (len(staged), len(claimed), len(cancelled)) == (3, 3, 3)
         assert long_values_read() == before
 
     def test_leave_the_settings_of_the_transaction(self, make_task):
@@ -124,8 +134,8 @@ class TestFunctions:
 
 class TestMovesCall:
     def test_is_empty_for_what_is_not_kept(self):
-        assert moves_call("kin", Trigger.CANCEL, "id", wait=False) == ""
-        assert moves_call("due", Trigger.DUE, "id", wait=True) == ""
+        assert moves_call("kin", Trigger.CANCEL, "id", frozenset(), wait=False) == ""
+        assert moves_call("due", Trigger.DUE, "id", frozenset(), wait=True) == ""
 
     @pytest.mark.parametrize("selection", sorted({selection for selection, _trigger, _wait in MOVES}))
     def test_keeps_one_that_the_package_knows(self, selection):
@@ -145,6 +155,19 @@ class TestWhoCallsThem:
         rows = advance("group", Trigger.START, on_hold=True, columns="id", now=NOW, using="default", **GROUP)
 
         assert (rows, called) == ([{"id": task.pk}], [])
+
+    @pytest.mark.parametrize("given", [{"detail": {"a": 1}}, {"scheduled_at": NOW}], ids=str)
+    def test_composes_the_statement_for_a_value_that_the_function_does_not_take(self, make_task, called, given):
+        task = make_task(task_key=KEY)
+
+        advance("due", Trigger.DUE, most=1, since=EARLIEST, now=NOW, using="default", **given)
+
+        task.refresh_from_db()
+        assert called == []
+        assert {"detail": task.log.get().detail, "scheduled_at": task.scheduled_at} | given == {
+            "detail": task.log.get().detail,
+            "scheduled_at": task.scheduled_at,
+        }
 
     def test_passes_any_text_on_as_it_is(self, make_task, called):
         task = make_task(entity_label="testapp.order", entity_id=HOSTILE)

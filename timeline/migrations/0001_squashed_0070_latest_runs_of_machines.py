@@ -120,6 +120,10 @@ def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
             "stage_due",
             "claim_shares",
             "complete_tasks",
+            "start_group",
+            "start_given",
+            "start_one",
+            "cancel_of_entity",
         )
         for name in ("refuse", "refuse_transition", "refuse_ended", "refuse_move", "keep", *called):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")

@@ -84,10 +84,11 @@ def advance(
         change["detail"] = json.dumps(detail, ensure_ascii=False)
     read = tuple(columns.split(", "))
     sql, settings = "", _BOUNDED.get(selection, {})
-    if not on_hold and not parts and scheduled_at is None:
-        sql = moves_call(selection, trigger, columns, wait=wait)
+    given = {name: value for name, value in change.items() if value is not None}
+    if not on_hold and not parts:
+        sql = moves_call(selection, trigger, columns, frozenset(given), wait=wait)
     if not sql:
-        touches = touched([{name: value for name, value in change.items() if value is not None}])
+        touches = touched([given])
         touches |= parts | {"on_hold"} if on_hold else parts
         if end in FINAL:
             touches |= {"slot"}

@@ -123,7 +123,6 @@ def composed(
     selection: str = "",
     steps: tuple[tuple[State, ...], ...] = (),
     wait: bool = True,
-    whole: bool = False,
 ) -> Composed:
     """
     Put the rules into the statement that makes changes.
@@ -137,7 +136,6 @@ def composed(
             statement itself locks them.
         steps: For rows that are found: the states passed, for each state that has the move.
         wait: Whether to wait for rows that somebody else has locked, unless ``selection`` always skips them.
-        whole: Whether to return whole rows, with all columns that the table has when the statement is executed.
     """
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
     touches |= {source, "held", selection} if selection else {source}
@@ -156,8 +154,8 @@ def composed(
         "entries": narrowed(dialect.sql("entries"), touches),
         "held": narrowed(dialect.sql(f"held_{selection}"), touches).rstrip() if selection else "",
         "skip": "" if wait else "SKIP LOCKED",
-        "columns": "(whole).*" if whole else ", ".join(columns),
-        "returned": ", ".join(["task AS whole", *returned] if whole else returned),
+        "columns": ", ".join(columns),
+        "returned": ", ".join(returned),
         "sources": ", ".join(f"'{states[0]}'" for states in steps),
     }
     verbs = ("transition",) if dialect.has_set_statements else ("transition", "log")

@@ -6,7 +6,8 @@ rest. The plans of a function are kept as long as the connection. Prepared state
 allow them.
 
 The text of a function belongs to the version that has run ``migrate``, and processes of other versions call it, too. So a
-function whose arguments change gets another name.
+function whose arguments change, or that returns a column no more, gets another name. A column that it returns besides needs
+nothing: who calls names the columns.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from timeline.models.statements import narrowed
 from timeline.models.task import ScheduledTask
 from timeline.store.composing import ALWAYS, VALUES, Composed, composed, steps_by
 from timeline.store.guiding import IN_ORDER
+from timeline.store.inserting import fields_of
 
 # The migration since which there are these functions. Before it, ``migrate`` has not installed them yet.
 SINCE: Final = "0072_kept_statements"
 
 TABLE: Final = ScheduledTask._meta.db_table
-ROWS: Final = f"SETOF {TABLE}"  # Whole rows: a function returns columns that are added later, too.
+ALL: Final = tuple(fields_of(ScheduledTask))
 _SEARCHES: Final = {"enable_seqscan": "off", "jit": "off"}
 _REASON: Final = ("reason_code", "reason", "actor", "detail")
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
@@ -44,9 +46,9 @@ class Kept:
     Args:
         name: Name of the function, after ``timeline_``.
         arguments: Names of its parameters, in order, each with its type.
-        returns: What it returns.
-        columns: Columns of the task that it returns instead. A whole row has its long values in it, such as the payload, and
-            PostgreSQL reads them for that even if nobody asks for them.
+        columns: Columns of the task that it returns. To return whole rows would be slower: PostgreSQL makes one value of each
+            row and takes it apart again, and reads long values, such as the payload, even if nobody asks for them.
+        returns: What it returns, if these are not columns of the task.
         settings: Settings of PostgreSQL that hold while it is executed.
         text: Makes the text of the statement.
         constants: Parameters that have always the same value.
@@ -54,8 +56,8 @@ class Kept:
 
     name: str
     arguments: Mapping[str, str]
-    returns: str = ROWS
     columns: tuple[str, ...] = ()
+    returns: str = ""
     settings: Mapping[str, str] = field(default_factory=lambda: _SEARCHES)
     text: Callable[[Dialect], str]
     constants: Mapping[str, str] = field(default_factory=dict)
@@ -64,6 +66,11 @@ class Kept:
     def function(self) -> str:
         """The whole name of the function."""
         return f"timeline_{self.name}"
+
+    @property
+    def drop(self) -> str:
+        """The statement that drops the function."""
+        return f"DROP FUNCTION IF EXISTS {self.function}({', '.join(self.arguments.values())})"
 
     def call(self, columns: str) -> str:
         """The statement that calls the function; its parameters are those of the statement that was kept."""
@@ -76,7 +83,7 @@ class Kept:
         parts = {
             "name": self.name,
             "arguments": ", ".join(f"its_{name} {kind}" for name, kind in self.arguments.items()),
-            "returns": self._table(using) if self.columns else self.returns,
+            "returns": self.returns or self._table(using),
             "settings": " ".join(f"SET {name} = {value}" for name, value in self.settings.items()),
             "statement": self.statement(dialect),
         }
@@ -90,7 +97,7 @@ class Kept:
         return _PARAMETER.sub(self._argument, self.text(dialect))
 
     def _table(self, using: str) -> str:
-        types = (ScheduledTask._meta.get_field(name).db_type(connections[using]) for name in self.columns)
+        types = (fields_of(ScheduledTask)[name].db_type(connections[using]) for name in self.columns)
         return f"TABLE ({', '.join(f'{name} {kind}' for name, kind in zip(self.columns, types, strict=True))})"
 
     def _argument(self, parameter: re.Match[str]) -> str:
@@ -106,7 +113,7 @@ def _moving(
     given: tuple[str, ...] = (),
     *,
     wait: bool = False,
-    columns: tuple[str, ...] = (),
+    columns: tuple[str, ...] = ALL,
     settings: Mapping[str, str] = _SEARCHES,
 ) -> Kept:
     """
@@ -131,9 +138,7 @@ def _moving(
         columns=columns,
         settings=settings,
         text=lambda dialect: (
-            composed(
-                dialect, "found", touches, columns, selection=selection, steps=steps, wait=wait, whole=not columns
-            ).sql
+            composed(dialect, "found", touches, columns, selection=selection, steps=steps, wait=wait).sql
         ),
         constants={"to_state": end.value},
     )
@@ -229,10 +234,18 @@ KEPT: Final = (*MOVES.values(), COMPLETE, FIRST_DUE, READY_KINDS)
 
 
 @cache
-def moves_call(selection: str, trigger: Trigger, columns: str, *, wait: bool) -> str:
-    """The call that does what ``advance`` does with these arguments; empty: there is no such function."""
+def moves_call(selection: str, trigger: Trigger, columns: str, given: frozenset[str], *, wait: bool) -> str:
+    """
+    The call that does what ``advance`` does with these arguments; empty: no function does.
+
+    Args:
+        selection, trigger, columns, wait: As for ``advance``.
+        given: Names of the values that the move sets. One that the function does not take would be lost.
+    """
     kept = MOVES.get((selection, trigger, wait))
-    if kept is None or (kept.columns and not {*columns.split(", ")} <= {*kept.columns}):
+    if kept is None or not given <= {*kept.arguments, *kept.constants}:
+        return ""
+    if not {*columns.split(", ")} <= {*kept.columns}:
         return ""
     return kept.call(columns)
 

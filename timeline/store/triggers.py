@@ -9,9 +9,9 @@ changes of a field, the table loses its triggers.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final
+from typing import Any, Final
 
-from django.db import connections
+from django.db import ProgrammingError, connections, transaction
 from django.db.migrations.recorder import MigrationRecorder
 
 from timeline.dialects import dialect_of
@@ -89,12 +89,21 @@ def install_triggers(using: str) -> list[str]:
         for name in functions if dialect.has_trigger_functions else ():
             cursor.execute(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using))
         for kept in KEPT.values() if dialect.has_trigger_functions and kept_statements.TABLE in tables else ():
-            cursor.execute(kept.function_text(using))
+            _install_kept(kept, cursor, using)
         for name in put:
             if not dialect.has_trigger_functions:  # Otherwise the statement has CREATE OR REPLACE.
                 cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
             cursor.execute(dialect.sql(name))
     return put
+
+
+def _install_kept(kept: kept_statements.Kept, cursor: Any, using: str) -> None:
+    text = kept.function_text(using)
+    try:
+        with transaction.atomic(using=using):
+            cursor.execute(text)
+    except ProgrammingError:  # PostgreSQL replaces no function that returned other columns.
+        cursor.execute(f"{kept.drop}; {text}")  # In one transaction: at no time is it missing.
 
 
 def missing_triggers(using: str) -> list[str]:
