@@ -6,9 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
+from tests.faults.app import journal
 from tests.faults.check.judging import judge, read_history
 from tests.faults.harness.roles import ROOT
 from tests.faults.harness.site import manage
@@ -96,3 +100,27 @@ class TestChecker:
         assert judge(history) == []
         assert {len(task_id) for task_id in history.tasks} == {36}
         assert {entry.to_state for entry in history.entries} >= {"active", "completed"}
+
+
+class TestJournal:
+    def test_of_a_process_is_one_file_though_two_threads_open_it(self, tmp_path, monkeypatch):
+        """What one of them enters, another may leave."""
+        meeting = threading.Barrier(2, timeout=5)
+
+        def open_together(*arguments):
+            with suppress(threading.BrokenBarrierError):
+                meeting.wait()
+            return os.open(*arguments)
+
+        monkeypatch.setattr(journal, "os", SimpleNamespace(**{**vars(os), "open": open_together}))
+        monkeypatch.setattr(journal, "_files", {})
+        monkeypatch.setenv("TEST_FOLDER", str(tmp_path))
+        threads = [threading.Thread(target=journal.write, args=[what]) for what in ("enter", "leave")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        written = [path.read_text() for path in tmp_path.glob("*.jsonl") if path.stat().st_size]
+        assert [text.count("\n") for text in written] == [2]
+        os.close(next(iter(journal._files.values())))

@@ -68,10 +68,14 @@ def left(calls: Sequence[str], how: str) -> None:
 
 
 def _file() -> int:
-    if os.getpid() not in _files:
-        path = Path(os.environ["TEST_FOLDER"]) / f"{os.getpid()}-{time.time_ns()}.jsonl"
-        _files[os.getpid()] = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    return _files[os.getpid()]
+    """The file of this process: one, also if two threads open it at the same time, as files are read one by one."""
+    pid = os.getpid()
+    if pid not in _files:
+        path = Path(os.environ["TEST_FOLDER"]) / f"{pid}-{time.time_ns()}.jsonl"
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        if _files.setdefault(pid, opened) != opened:
+            os.close(opened)
+    return _files[pid]
 
 
 def _seen(ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, tuple[str, int]]:

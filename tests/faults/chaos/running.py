@@ -89,7 +89,7 @@ def run_chaos(
             stack.callback(postgres.remove)
         journals = folder / "journals"
         journals.mkdir()
-        site = Site(postgres, f"chaos_{over}", journals, template)
+        site = Site(postgres, f"chaos_{over}_{folder.name}", journals, template)
         links = stack.enter_context(Links())
         broker = None
         if over == "celery":
