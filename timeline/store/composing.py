@@ -79,6 +79,7 @@ _READ: Final = {
 LIMITED: Final = "limited"  # The selection that gives a place to each row that it finds.
 
 _COLUMN: Final = re.compile(r"^    (\w+) = ", re.MULTILINE)
+PARAMETER: Final = re.compile(r"%\((\w+)\)s")  # Where a statement reads a parameter. Functions have arguments there.
 _VALUE: Final = re.compile(r"\bchange\.(\w+)")
 
 

@@ -24,18 +24,16 @@ from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import FINAL, LEASED, State, Trigger
 from timeline.models.statements import narrowed
 from timeline.models.task import ScheduledTask
-from timeline.store.composing import ALWAYS, VALUES, Composed, composed, steps_by
+from timeline.store.composing import ALWAYS, PARAMETER, VALUES, Composed, composed, steps_by
 from timeline.store.guiding import IN_ORDER
-from timeline.store.inserting import fields_of
+from timeline.store.returning import FIELDS
 
 # The migration since which there are these functions. Before it, ``migrate`` has not installed them yet.
 SINCE: Final = "0072_kept_statements"
 
 TABLE: Final = ScheduledTask._meta.db_table
-ALL: Final = tuple(fields_of(ScheduledTask))
 _SEARCHES: Final = {"enable_seqscan": "off", "jit": "off"}
 _REASON: Final = ("reason_code", "reason", "actor", "detail")
-_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -94,10 +92,10 @@ class Kept:
 
     def statement(self, dialect: Dialect) -> str:
         """The statement inside the function, which reads the arguments of the function."""
-        return _PARAMETER.sub(self._argument, self.text(dialect))
+        return PARAMETER.sub(self._argument, self.text(dialect))
 
     def _table(self, using: str) -> str:
-        types = (fields_of(ScheduledTask)[name].db_type(connections[using]) for name in self.columns)
+        types = (FIELDS[name].db_type(connections[using]) for name in self.columns)
         return f"TABLE ({', '.join(f'{name} {kind}' for name, kind in zip(self.columns, types, strict=True))})"
 
     def _argument(self, parameter: re.Match[str]) -> str:
@@ -113,7 +111,7 @@ def _moving(
     given: tuple[str, ...] = (),
     *,
     wait: bool = False,
-    columns: tuple[str, ...] = ALL,
+    columns: tuple[str, ...] = tuple(FIELDS),
     settings: Mapping[str, str] = _SEARCHES,
 ) -> Kept:
     """
@@ -243,11 +241,9 @@ def moves_call(selection: str, trigger: Trigger, columns: str, given: frozenset[
         given: Names of the values that the move sets. One that the function does not take would be lost.
     """
     kept = MOVES.get((selection, trigger, wait))
-    if kept is None or not given <= {*kept.arguments, *kept.constants}:
-        return ""
-    if not {*columns.split(", ")} <= {*kept.columns}:
-        return ""
-    return kept.call(columns)
+    if kept and given <= {*kept.arguments, *kept.constants} and {*columns.split(", ")} <= {*kept.columns}:
+        return kept.call(columns)
+    return ""
 
 
 @cache

@@ -24,7 +24,7 @@ from timeline.store.announcing import announce_times
 from timeline.store.change_columns import as_changes
 from timeline.store.changes import Write
 from timeline.store.competing import compete
-from timeline.store.composing import composed
+from timeline.store.composing import PARAMETER, composed
 from timeline.store.inserting import as_stored, fields_of, writers_of
 from timeline.store.machines import Going
 from timeline.store.mirroring import statement_to_mirror
@@ -56,7 +56,6 @@ LATER: Final = (
 )
 _of_later: Final = itemgetter(*LATER)
 _AT_FIRST: Final = tuple(fields_of(ScheduledTask)[name].get_default() for name in LATER)
-_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
 # Calls take time, so this function has the bodies of two others in place of calls. These are their words, and its own for them.
 _AWAITED: Final = {"its_label": "timeline_event.entity_label", "its_id": "timeline_event.entity_id"}
@@ -180,7 +179,7 @@ def function_text(using: str) -> str:
     dialect = dialect_of(using)
     changed = composed(dialect, "many", _TOUCHES | {"given", "told"}).sql
     parts = {
-        "changed": _PARAMETER.sub(lambda parameter: _OURS[parameter[1]], changed),
+        "changed": PARAMETER.sub(lambda parameter: _OURS[parameter[1]], changed),
         "asked": _body_of(dialect.sql("function_is_awaited"), _AWAITED),
         "moving": _body_of(dialect.sql("function_move_runs"), _MOVED),
         **_columns("event", Event, using),
