@@ -22,7 +22,7 @@ from timeline.models.step import origins_of, recorded_among
 from timeline.registry import registry
 from timeline.store.advancing import advance
 from timeline.store.isolating import committed
-from timeline.store.returning import COLUMNS, as_tasks
+from timeline.store.returning import COLUMNS, as_tasks, read_models
 from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST
 
@@ -278,7 +278,9 @@ def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
     Give tasks the events that they name. If an event is not there, because it was rolled back, no attempt fails for that.
     """
     caused = {task.cause_id for task in tasks if task.cause_id is not None}
-    causes = {event.pk: event for event in Event.objects.using(using).filter(Among(caused))} if caused else {}
+    causes = (
+        {event.pk: event for event in read_models(Event.objects.using(using).filter(Among(caused)))} if caused else {}
+    )
     for task in tasks:
         if task.cause_id is None:
             continue

@@ -19,12 +19,13 @@ from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.among import Among
-from timeline.models.entities import Entities, load_entities
+from timeline.models.entities import Entities
 from timeline.models.families import kinds_of
 from timeline.operations.exits import exits_since
 from timeline.store.errors import catching
 from timeline.store.holds import IS_ANY_OPEN
 from timeline.store.queueing import Behind
+from timeline.store.returning import read_entities, read_models
 
 # The task was pruned with its run while its worker gave no signs. Nobody reads this reason: there is no row to write it to.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
@@ -52,7 +53,7 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
     refused: dict[UUID, Reason | Behind | Rest | Exception] = dict.fromkeys(gone, RUN_GONE)
     attempts = _without(refused, attempts) if refused else attempts
-    entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
+    entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
     exits = exits_since([(run, known) for run, known in asked if run is not None], using=using) if asked else {}
     for attempt in attempts:
@@ -105,7 +106,7 @@ def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], b
     if not tasks:
         return set(), None
     rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
-    runs = {run.pk: run for run in rows.extra(select={_ANY_HOLD: IS_ANY_OPEN})}  # noqa: S610 (ours)
+    runs = {run.pk: run for run in read_models(rows.extra(select={_ANY_HOLD: IS_ANY_OPEN}))}  # noqa: S610 (ours)
     told = {run.__dict__.pop(_ANY_HOLD) for run in runs.values()}
     there = [task for task in tasks if task.run_id in runs]
     for task in there:

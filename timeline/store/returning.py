@@ -142,8 +142,11 @@ READ_FROM_JSON: Final[dict[type[Field[Any, Any]], Callable[[str], Any]]] = {
 
 
 def read_models(asked: QuerySet[M]) -> list[M]:
-    """Make the instances of a query, in a third of the time that Django takes. The query has all columns, and no joins."""
-    model, using = asked.model, asked.db
+    """
+    Make the instances of a query, in a third of the time that Django takes. The query has all columns, and no joins; what it
+    selects besides by ``extra``, the instances have as attributes.
+    """
+    model, using, more = asked.model, asked.db, tuple(asked.query.extra)
     connection = connections[using]
     try:
         sql, parameters = asked.query.get_compiler(using).as_sql()
@@ -151,7 +154,7 @@ def read_models(asked: QuerySet[M]) -> list[M]:
         return []
     with cursor_for_rows(connection) as cursor:
         cursor.execute(sql, parameters)
-        return as_models(rows_of(cursor, connection, tuple(fields_of(model)), model=model).values(), model, using)
+        return as_models(rows_of(cursor, connection, (*more, *fields_of(model)), model=model).values(), model, using)
 
 
 def read_entities(refs: Iterable[EntityRef], *, using: str) -> Entities:
@@ -198,9 +201,10 @@ def _as_model(row: RawRow, model: type[M], using: str) -> M:
 def _converters(model: type[Model], names: tuple[str, ...], using: str) -> list[tuple[str, Convert, Any]]:
     """Converters that Django applies to the values of these columns: name, function, and the column that it is called with."""
     connection = connections[using]
-    columns = [(name, fields_of(model)[name].get_col(model._meta.db_table)) for name in names]
+    fields = fields_of(model)
+    columns = [(name, fields[name].get_col(model._meta.db_table)) for name in names if name in fields]
     return [
-        (name, _unless_empty(convert) if _is_plain_json(fields_of(model)[name]) else convert, column)
+        (name, _unless_empty(convert) if _is_plain_json(fields[name]) else convert, column)
         for name, column in columns
         for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection))
     ]

@@ -12,6 +12,9 @@ from timeline.worker.pace import Pace
 
 # How long ago the last look of a group may be when the group begins to run: it is planned for BUDGET less this time.
 LAG: Final = timedelta(milliseconds=14)
+# How much earlier a group that has one transaction is planned to end. Handlers vary: what is left of the group when its time is
+# up needs another look and another transaction.
+SPARE: Final = timedelta(milliseconds=7)
 SLOW: Final = timedelta(milliseconds=0.5)  # Faster handlers leave no time to do anything meanwhile.
 
 
@@ -28,8 +31,10 @@ def group_size(task_key: str, pace: Pace, *, records_late: bool = False) -> int:
         declared = registry.task(task_key)[1]
     except UnknownTask:
         return 1
-    budget = BUDGET - LAG if records_late and leaves_time(task_key, pace) else BUDGET
-    return declared.at_once or pace.most(task_key, budget)
+    kept_free = (
+        LAG if records_late and leaves_time(task_key, pace) else SPARE if declared.options.atomic else timedelta(0)
+    )
+    return declared.at_once or pace.most(task_key, BUDGET - kept_free)
 
 
 def leaves_time(task_key: str, pace: Pace) -> bool:
