@@ -26,6 +26,7 @@ from timeline.operations.reconciling_entity import reconcile
 from timeline.operations.redriving import redrive
 from timeline.operations.sweeping import sweep
 from timeline.reading.explaining import explain
+from timeline.store.returning import MANY
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 from timeline.worker import Worker
@@ -117,6 +118,16 @@ class TestTheLastLook:
         assert "cannot be read" in failed.error
         [detail] = failed.log.filter(to_state=State.RETRYABLE).values_list("detail", flat=True)
         assert re.search("the key of 'sealed' is lost|infinity", detail["error"]["traceback"])
+
+    @pytest.mark.only_postgresql
+    def test_fails_it_alone_among_so_many_that_django_does_not_make_the_entities(self, crowd, run_all):
+        rows = crowd(MANY + 1, when=WHENS[0])
+        spoil_date(rows[3].entity_id)
+
+        states = [row.state for row in run_all(rows)]
+
+        assert states.pop(3) == State.RETRYABLE
+        assert set(states) == {State.COMPLETED}
 
     def test_fails_it_for_good_when_the_budget_is_used_up(self, spoiled, run_at, later):
         seen = []
