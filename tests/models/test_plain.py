@@ -1,8 +1,10 @@
 """Plain: what an instance holds is what the column has."""
 
 import pytest
-from django.db.models import DateField, DateTimeField
+from django.db.models import DateField, DateTimeField, Model
+from django.db.models.base import ModelBase
 from django.db.models.signals import post_init
+from django.test.utils import isolate_apps
 
 from tests.testapp.models import Order, Seller, Story, Trip
 from timeline.models.plain import is_read_plainly, plain_column
@@ -21,6 +23,26 @@ class TestIsReadPlainly:
         monkeypatch.setattr(Order, name, lambda *_given, **_named: None)
 
         assert not is_read_plainly(Order)
+
+    @isolate_apps("tests.testapp")
+    def test_not_where_the_host_makes_instances(self):
+        class OneForEachKey(ModelBase):
+            def __call__(cls, *values, **named):
+                return super().__call__(*values, **named)
+
+        class Shared(Model, metaclass=OneForEachKey):  # noqa: DJ008
+            class Meta:
+                app_label = "testapp"
+
+        class Counted(Model):  # noqa: DJ008
+            class Meta:
+                app_label = "testapp"
+
+            def __new__(cls, *values, **named):
+                return super().__new__(cls)
+
+        assert not is_read_plainly(Shared)
+        assert not is_read_plainly(Counted)
 
     def test_not_where_somebody_is_told_of_each(self):
         def told(**_given): ...

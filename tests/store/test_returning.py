@@ -82,6 +82,21 @@ class TestReadModels:
         assert all(getattr(read[0], name) == getattr(asked[0], name) for name in FIELDS)
         assert (read[0]._state.db, read[0]._state.adding) == ("default", False)
 
+    @pytest.mark.parametrize("is_told", [False, True])
+    def test_have_what_is_selected_besides(self, task, is_told):
+        """Also where somebody is told of each instance of any model, so that Django makes them."""
+        told = []
+        if is_told:
+            post_init.connect(lambda instance, **_signal: told.append(instance), weak=False, dispatch_uid="told")
+        try:
+            [read] = read_models(ScheduledTask.objects.extra(select={"is_more": "1 = 1"}))
+        finally:
+            post_init.disconnect(dispatch_uid="told")
+
+        assert bool(read.is_more) is True
+        assert all(getattr(read, name) == getattr(task, name) for name in FIELDS)
+        assert told == ([read] if is_told else [])
+
     def test_are_none_where_nothing_is_found(self, db):
         assert read_models(ScheduledTask.objects.filter(occurrence="x")) == []
         assert read_models(ScheduledTask.objects.filter(occurrence__in=[])) == []

@@ -15,6 +15,8 @@ def is_read_plainly(model: type[Model]) -> bool:
     """Whether no code of the host's changes how instances of this model are read, or which rows are found."""
     return (
         type(model._base_manager) is Manager
+        and getattr_static(type(model), "__call__") is type.__dict__["__call__"]
+        and getattr_static(model, "__new__") is object.__dict__["__new__"]
         and getattr_static(model, "__init__") is Model.__init__
         and getattr_static(model, "from_db") is getattr_static(Model, "from_db")
         and getattr_static(model, "__getattribute__") is object.__getattribute__

@@ -186,8 +186,16 @@ def as_models(rows: Iterable[RawRow], model: type[M], using: str) -> list[M]:
     the time. If somebody listens to Django's signals of new instances, Django makes them.
     """
     if pre_init.has_listeners(model) or post_init.has_listeners(model):
-        return [model.from_db(using, list(row), list(row.values())) for row in rows]
+        return [_made_by_django(row, model, using) for row in rows]
     return [_as_model(row, model, using) for row in rows]
+
+
+def _made_by_django(row: RawRow, model: type[M], using: str) -> M:
+    """Let Django make an instance of its columns, which it takes in the order of the model, and then add what else was read."""
+    names = fields_of(model)
+    made = model.from_db(using, list(names), [row[name] for name in names])
+    made.__dict__.update({name: value for name, value in row.items() if name not in names})
+    return made
 
 
 def _as_model(row: RawRow, model: type[M], using: str) -> M:

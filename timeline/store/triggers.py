@@ -9,7 +9,7 @@ changes of a field, the table loses its triggers.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from django.db import ProgrammingError, connections, transaction
 from django.db.migrations.recorder import MigrationRecorder
@@ -78,32 +78,46 @@ def install_triggers(using: str) -> list[str]:
         Names of the installed triggers.
     """
     connection = connections[using]
-    with connection.cursor() as cursor:
-        tables = connection.introspection.table_names(cursor)
-        if not {*TRIGGERS.values(), *KEEPERS.values()}.intersection(tables):
-            return []  # The database may be of a kind that we do not support.
-        dialect = dialect_of(using)
-        put = _possible(using, tables)
-        called = [f"function_{name}" for name in CALLED]
-        functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
-        for name in functions if dialect.has_trigger_functions else ():
-            cursor.execute(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using))
-        for kept in KEPT.values() if dialect.has_trigger_functions and kept_statements.TABLE in tables else ():
-            _install_kept(kept, cursor, using)
-        for name in put:
-            if not dialect.has_trigger_functions:  # Otherwise the statement has CREATE OR REPLACE.
-                cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
-            cursor.execute(dialect.sql(name))
+    tables = connection.introspection.table_names()
+    if not {*TRIGGERS.values(), *KEEPERS.values()}.intersection(tables):
+        return []  # The database may be of a kind that we do not support.
+    dialect = dialect_of(using)
+    put = _possible(using, tables)
+    called = [f"function_{name}" for name in CALLED]
+    functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
+    for name in functions if dialect.has_trigger_functions else ():
+        _install(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using), using=using)
+    for kept in KEPT.values() if dialect.has_trigger_functions and kept_statements.TABLE in tables else ():
+        _install_kept(kept, using)
+    for name in put:
+        if dialect.has_trigger_functions:  # The statement has CREATE OR REPLACE.
+            _install(dialect.sql(name), using=using)
+        else:
+            _install(f"DROP TRIGGER IF EXISTS timeline_{name}", dialect.sql(name), using=using)
     return put
 
 
-def _install_kept(kept: kept_statements.Kept, cursor: Any, using: str) -> None:
+def _install_kept(kept: kept_statements.Kept, using: str) -> None:
     text = kept.function_text(using)
     try:
-        with transaction.atomic(using=using):
-            cursor.execute(text)
+        _install(text, using=using)
     except ProgrammingError:  # PostgreSQL replaces no function that returned other columns.
-        cursor.execute(f"{kept.drop}; {text}")  # In one transaction: at no time is it missing.
+        _install(kept.drop, text, using=using)
+
+
+def _install(*statements: str, using: str) -> None:
+    """
+    Execute statements in one transaction: at no time is something missing that was there before.
+
+    Where several processes run ``migrate``, as when several containers of a site start, they install one after the other. If
+    two replaced the same function, PostgreSQL would refuse the second.
+    """
+    dialect = dialect_of(using)
+    with transaction.atomic(using=using), connections[using].cursor() as cursor:
+        if dialect.has_trigger_functions:
+            cursor.execute(dialect.sql("lock_install"))
+        for statement in statements:
+            cursor.execute(statement)
 
 
 def missing_triggers(using: str) -> list[str]:
