@@ -131,7 +131,8 @@ class TestHowItIsAsked:
     @pytest.mark.parametrize("verb", ["note_wakes", "noted"])
     def test_goes_by_the_index_of_those_who_wait(self, order, elsewhere, make_tasks, now, verb):
         elsewhere(order)
-        make_tasks([{}] * 300)  # Else each index is as good as any.
+        others = {"awaits": "order.paid", "awaits_label": "testapp.order", "awaits_other": True}
+        make_tasks([others | {"awaits_id": f"x{number}"} for number in range(300)])  # Else each index is as good as any.
         made = statements(
             lambda: (
                 note("order.paid", "", [EntityRef("testapp.order", str(order.pk))], using="default"),
