@@ -132,7 +132,8 @@ class TestHowItIsAsked:
     def test_goes_by_the_index_of_those_who_wait(self, order, elsewhere, make_tasks, now, verb):
         elsewhere(order)
         others = {"awaits": "order.paid", "awaits_label": "testapp.order", "awaits_other": True}
-        make_tasks([others | {"awaits_id": f"x{number}"} for number in range(300)])  # Else each index is as good as any.
+        # Without these, each index is as good as any.
+        make_tasks([others | {"awaits_id": f"x{number}"} for number in range(300)])
         made = statements(
             lambda: (
                 note("order.paid", "", [EntityRef("testapp.order", str(order.pk))], using="default"),
