@@ -1,15 +1,12 @@
 """The database's own guard, asked in raw SQL: nothing of ours stands between."""
 
 import itertools
-import threading
 from uuid import UUID
 
 import pytest
 from django.core.management import call_command
-from django.db import DatabaseError, IntegrityError, connection, connections, models, transaction
-from psycopg import Cursor
+from django.db import IntegrityError, connection, models, transaction
 
-from tests.processes import wait_for
 from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
@@ -255,51 +252,6 @@ class TestInstallTriggers:
     def test_leaves_a_database_alone_that_has_no_tables_of_ours(self, foreign_database):
         """A host may migrate one that we do not run on."""
         assert install_triggers(foreign_database) == []
-
-
-def is_anybody_waiting():
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()")
-        return cursor.fetchall() != []
-
-
-@pytest.mark.only_postgresql
-class TestInstallTriggersBesideAnother:
-    @pytest.mark.django_db(transaction=True)
-    def test_waits_until_the_other_has_installed(self):
-        """Several containers of a site start at the same time, and each migrates."""
-        refused = []
-
-        def install():
-            try:
-                install_triggers("default")
-            except DatabaseError as error:
-                refused.append(error)
-            finally:
-                connections.close_all()
-
-        beside = threading.Thread(target=install)
-        with transaction.atomic():
-            install_triggers("default")
-            beside.start()
-            wait_for(is_anybody_waiting, "waiting")
-        beside.join(60)
-
-        assert refused == []
-
-    def test_takes_the_place_of_a_function_where_each_statement_is_prepared(self, db, monkeypatch):
-        """PostgreSQL prepares one statement at a time."""
-        kept = next(iter(KEPT.values()))
-        with connection.cursor() as cursor:
-            cursor.execute(kept.drop)
-            arguments = ", ".join(kept.arguments.values())
-            cursor.execute(f"CREATE FUNCTION {kept.function}({arguments}) RETURNS text LANGUAGE sql AS 'SELECT NULL'")
-        monkeypatch.setattr(connection.connection, "cursor_factory", Cursor)
-        monkeypatch.setattr(connection.connection, "prepare_threshold", 0)
-
-        install_triggers("default")
-
-        assert missing_triggers("default") == []
 
 
 class TestMissingTriggers:

@@ -278,9 +278,8 @@ def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
     Give tasks the events that they name. If an event is not there, because it was rolled back, no attempt fails for that.
     """
     caused = {task.cause_id for task in tasks if task.cause_id is not None}
-    causes = (
-        {event.pk: event for event in read_models(Event.objects.using(using).filter(Among(caused)))} if caused else {}
-    )
+    named = Event.objects.using(using).filter(Among(caused))
+    causes = {event.pk: event for event in read_models(named)} if caused else {}
     for task in tasks:
         if task.cause_id is None:
             continue

@@ -32,8 +32,8 @@ Convert = Callable[[Any, Any, BaseDatabaseWrapper], Any]
 M = TypeVar("M", bound=Model)
 
 FIELDS = fields_of(ScheduledTask)
-MANY: Final = 10  # For fewer entities, asking whether a model is plain takes longer than it saves.
 COLUMNS = ", ".join(str(field.column) for field in FIELDS.values())
+MANY: Final = 10  # For fewer entities, asking whether a model is plain takes longer than it saves.
 
 
 @contextmanager

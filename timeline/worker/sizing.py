@@ -31,10 +31,13 @@ def group_size(task_key: str, pace: Pace, *, records_late: bool = False) -> int:
         declared = registry.task(task_key)[1]
     except UnknownTask:
         return 1
-    kept_free = (
-        LAG if records_late and leaves_time(task_key, pace) else SPARE if declared.options.atomic else timedelta(0)
-    )
-    return declared.at_once or pace.most(task_key, BUDGET - kept_free)
+    if records_late and leaves_time(task_key, pace):
+        budget = BUDGET - LAG
+    elif declared.options.atomic:
+        budget = BUDGET - SPARE
+    else:
+        budget = BUDGET
+    return declared.at_once or pace.most(task_key, budget)
 
 
 def leaves_time(task_key: str, pace: Pace) -> bool:
