@@ -29,6 +29,7 @@ from timeline import Timeline, after, at, created, task
 from timeline.exceptions import WrongEntity
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline.receivers import on_migrate
 from timeline.store.triggers import missing_triggers
 from timeline.testing import autostart, only_timelines
 
@@ -335,3 +336,21 @@ class TestOnMigrate:
         call_command("migrate", verbosity=0)
 
         assert missing_triggers("default") == []
+
+    def test_puts_them_back_after_a_flush_too(self):
+        drop_trigger("guard_log")
+
+        on_migrate(using="default")
+
+        assert missing_triggers("default") == []
+
+    @pytest.mark.django_db(transaction=True)
+    def test_installs_them_when_django_migrates_and_not_when_it_flushes(self, monkeypatch):
+        installed = []
+        monkeypatch.setattr("timeline.receivers.install_triggers", installed.append)
+
+        call_command("flush", interactive=False, allow_cascade=True, verbosity=0)
+        assert installed == []
+
+        call_command("migrate", verbosity=0)
+        assert installed == ["default"]

@@ -25,7 +25,7 @@ from timeline.operations.refusing import refuse_misfits
 from timeline.registry import registry
 from timeline.store.edges import forget_edges, see_edges
 from timeline.store.entity_locks import lock_rows
-from timeline.store.triggers import install_triggers
+from timeline.store.triggers import install_triggers, missing_triggers
 
 # Attribute of an instance between the two signals of its save: a list, as a receiver of the host's may save it again meanwhile.
 _THERE = "_timeline_parents_there"
@@ -169,10 +169,17 @@ def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any
         entity_deleted(ref=ref, using=using)
 
 
-def on_migrate(*, using: str, **_extra: Any) -> None:
-    """A database was migrated: its triggers may be gone, edges may be missing, and a new one is of no site yet."""
-    install_triggers(using)
+def on_migrate(*, using: str, plan: object = None, **_extra: Any) -> None:
+    """
+    A database was migrated: its triggers may be gone, edges may be missing, and a new one is of no site yet.
+
+    Django's ``flush``, as after each ``TransactionTestCase``, sends the same signal without a plan. It only empties tables, so
+    that triggers and functions are installed again only if one is missing.
+    """
     tables = connections[using].introspection.table_names()
+    was_flushed = plan is None and Edge._meta.db_table in tables
+    if not was_flushed or missing_triggers(using):
+        install_triggers(using)
     forget_edges(using)
     if Edge._meta.db_table in tables:
         see_edges(using=using)

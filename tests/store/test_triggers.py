@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, models, transaction
 from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
-from timeline.models import LogEntry, ScheduledTask
+from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.store.kept_statements import SINCE
 from timeline.store.triggers import CALLED, KEEPERS, KEPT, TRIGGERS, install_triggers, missing_triggers, triggers_of
 
@@ -186,6 +186,29 @@ class TestWhatASessionSaysOfNames:
 
         task.refresh_from_db()
         assert task.state == State.AVAILABLE
+
+    @pytest.fixture
+    def event(self, db, now):
+        return Event.objects.create(name="order.paid", occurred_at=now, recorded_at=now)
+
+    def delete_where_nothing_is_found_by_its_name(self, event):
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT current_schema()")
+            [schema] = cursor.fetchone()
+            cursor.execute("SET LOCAL search_path = ''")
+            cursor.execute(f"DELETE FROM {schema}.{Event._meta.db_table} WHERE id = %s", [event.pk])  # noqa: S608
+            cursor.execute(f"SET LOCAL search_path = {schema}")
+
+    def test_keeps_an_event_that_a_task_names(self, make_task, event):
+        make_task(cause=event)
+
+        with pytest.raises(IntegrityError, match="a row of timeline_scheduledtask still names this one"):
+            self.delete_where_nothing_is_found_by_its_name(event)
+
+    def test_lets_an_event_go_that_nobody_names(self, event):
+        self.delete_where_nothing_is_found_by_its_name(event)
+
+        assert not Event.objects.exists()
 
 
 class TestGuardLog:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any, Final
 
 from django.db import connection, connections
@@ -54,19 +55,18 @@ class _Side(threading.Thread):
             return bool(cursor.fetchone()[0])
 
 
-def meetings(make: Callable[[], tuple[Act, Act]]) -> Iterator[tuple[int, list[Exception]]]:
+def meetings(make: Callable[[], tuple[Act, Act]], *, every: int = 1) -> Iterator[tuple[int, list[Exception]]]:
     """
     Let two acts meet: the first stops after its first statement that takes locks, then after its second and so on.
 
     Args:
         make: Makes what both act on, and gives the acts.
+        every: After each so-manieth statement alone, from the first.
 
     Yields:
         After which statement the first stopped, and what they raised.
     """
-    at = 0
-    while True:
-        at += 1
+    for at in count(1, every):
         one, other = make()
         first, second = _Side(one, at), _Side(other, -1)
         first.start()

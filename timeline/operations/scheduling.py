@@ -18,6 +18,7 @@ from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.competing import compete
 from timeline.store.creating import create_missing, limited_columns, options_of, state_at
+from timeline.store.inserting import new_row
 from timeline.store.inserting_at_once import insert_at_once
 from timeline.store.locking import in_transaction, lock_entity_now
 from timeline.timing import check_time
@@ -72,18 +73,20 @@ def schedule(
     check_data("payload", payload)
     if cause is not None and not isinstance(cause, Event):
         raise unfit("cause", cause, _("Give an event, or None."))
-    task = ScheduledTask(
-        task_key=task_key,
-        entity_label=ref.label,
-        entity_id=ref.id,
-        cause=cause,
-        payload=payload,
-        nominal_at=at,
-        scheduled_at=at,
-        expires_at=None if declared.options.expires is None else at + declared.options.expires,
+    columns = {
+        "task_key": task_key,
+        "entity_label": ref.label,
+        "entity_id": ref.id,
+        "payload": payload,
+        "nominal_at": at,
+        "scheduled_at": at,
+        "expires_at": None if declared.options.expires is None else at + declared.options.expires,
         **options_of(declared),
         **limited_columns(task_key, declared),
-    )
+    }
+    task = new_row(ScheduledTask, columns)
+    if cause is not None:
+        task.cause = cause
     compete([task], using=using)
     task.occurrence = key or str(task.pk)
     if insert_at_once(task, now=story_now(using) if now is None and is_told() else now, using=using):

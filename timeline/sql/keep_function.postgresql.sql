@@ -1,11 +1,13 @@
--- Refuse to delete a row to which rows of another table refer. The trigger gives the table, its column, and optionally a
--- condition: then only rows that meet it count.
+-- Refuse to delete a row to which rows of another table of the same schema refer. The trigger gives the table, its column, and
+-- optionally a condition: then only rows that meet it count.
 CREATE OR REPLACE FUNCTION timeline_keep() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named boolean;
 BEGIN
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I WHERE %I = $1 AND %s)', TG_ARGV[0], TG_ARGV[1], coalesce(TG_ARGV[2], 'true'))
-        INTO named USING OLD.id;
+    EXECUTE format(
+        'SELECT EXISTS (SELECT FROM %I.%I WHERE %I = $1 AND %s)',
+        TG_TABLE_SCHEMA, TG_ARGV[0], TG_ARGV[1], coalesce(TG_ARGV[2], 'true')
+    ) INTO named USING OLD.id;
     IF named THEN
         RAISE EXCEPTION USING
             MESSAGE = format('timeline: a row of %s still names this one of %s', TG_ARGV[0], TG_TABLE_NAME),

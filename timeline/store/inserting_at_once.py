@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from django.db import connections
 
@@ -16,6 +16,9 @@ from timeline.store.entity_locks import lock_of
 from timeline.store.inserting import as_stored, fields_of, writers_of
 
 SET_HERE: Final = frozenset({"state", "created_at"})
+NAMES: Final = tuple(name for name in fields_of(ScheduledTask) if name not in SET_HERE)
+# Half of the columns of most tasks have nothing in them: written so, that is no parameter.
+NOTHING: Final = {str: "''", int: "0", bool: "false"}
 
 
 def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> bool:
@@ -37,11 +40,17 @@ def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> 
     if lock is None or not (connection.in_atomic_block or connection.get_autocommit()):
         return False
     sql, keys = lock
-    fields, write = fields_of(ScheduledTask), writers_of(ScheduledTask, using)
-    given = {name: value for name in fields.keys() - SET_HERE if (value := getattr(task, name)) is not None}
-    parameters = {name: write[name](value) for name, value in given.items()}
+    write, values = writers_of(ScheduledTask, using), task.__dict__
+    parameters: dict[str, Any] = {"keys": keys, "now": now}
+    nothing = []
+    for name in NAMES:
+        value = values[name]
+        if value or (value is not None and type(value) not in NOTHING):
+            parameters[name] = write[name](value)
+        elif value is not None:
+            nothing.append((name, type(value)))
     with connection.cursor() as cursor:
-        cursor.execute(_statement(sql, tuple(sorted(given)), using), {**parameters, "keys": keys, "now": now})
+        cursor.execute(_statement(sql, tuple(parameters), tuple(nothing), using), parameters)
         found = cursor.fetchone()
     if found is None:
         return False
@@ -51,11 +60,23 @@ def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> 
 
 
 @lru_cache(maxsize=256)
-def _statement(lock: str, names: tuple[str, ...], using: str) -> str:
+def _statement(lock: str, parameters: tuple[str, ...], nothing: tuple[tuple[str, type], ...], using: str) -> str:
+    """
+    Make the text of the statement.
+
+    Args:
+        lock: The part that locks the entity.
+        parameters: The names of the parameters: some are columns.
+        nothing: The columns that have nothing in them, each with the type of that.
+        using: Database alias.
+    """
     fields = fields_of(ScheduledTask)
-    columns = ", ".join(f'"{fields[name].column}"' for name in names)
-    values = ", ".join(f"%({name})s::{element_type(fields[name], connections[using])}" for name in names)
-    sql = narrowed(dialect_of(using).sql("schedule"), names)
-    for word, text in {"lock": lock, "columns": columns, "values": values}.items():
+    values = {
+        name: f"%({name})s::{element_type(fields[name], connections[using])}" for name in parameters if name in fields
+    }
+    values |= {name: NOTHING[kind] for name, kind in nothing}
+    sql = narrowed(dialect_of(using).sql("schedule"), parameters)
+    columns = ", ".join(f'"{fields[name].column}"' for name in values)
+    for word, text in {"lock": lock, "columns": columns, "values": ", ".join(values.values())}.items():
         sql = sql.replace(f"{{{word}}}", text)
     return sql
