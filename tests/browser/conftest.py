@@ -45,6 +45,9 @@ AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"]},
     "rules": {"target-size": {"enabled": True}},  # Of WCAG 2.2; off unless it is asked for.
+    # What passes is not listed, and frames there are none.
+    "resultTypes": ["violations"],
+    "iframes": False,
 }
 PASSWORD = "of the tests only"  # noqa: S105
 
@@ -124,7 +127,7 @@ class Browser:
 
     def _wait(self) -> WebDriverWait:
         """While one page follows the other, or the list is brought up to date, what was found may be gone: look again."""
-        return WebDriverWait(self.driver, DEADLINE, ignored_exceptions=[WebDriverException, StopIteration])
+        return WebDriverWait(self.driver, DEADLINE, 0.1, ignored_exceptions=[WebDriverException, StopIteration])
 
     @property
     def text(self) -> str:
