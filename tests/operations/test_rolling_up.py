@@ -117,11 +117,11 @@ class TestRollUp:
 
     def test_costs_the_same_for_many(self, make_task, log):
         def asked():
-            roll_up(using="default")
-            is_counted = False
-            while not is_counted:
+            roll_up(using="default")  # Marks.
+            place = RollUp.objects.get().counted
+            while RollUp.objects.get().counted == place:
                 with CaptureQueriesContext(connection) as queries:
-                    is_counted = roll_up(using="default")
+                    roll_up(using="default")
             return len(queries)
 
         log(make_task(state=State.CANCELLED), "scheduled", "cancelled")
@@ -133,6 +133,19 @@ class TestRollUp:
 
         assert asked() == few
         assert Figure.objects.get().cancelled == 32
+
+    def test_says_whether_marked_entries_are_left(self, completed):
+        last, place = LogEntry.objects.latest("pk").pk, None
+        roll_up(using="default")  # Marks.
+        told = []
+        while place != last:
+            before, is_left = place, roll_up(size=1, using="default")
+            place = RollUp.objects.get().counted
+            if place != before:  # Else somebody has a transaction open.
+                told.append(is_left)
+
+        assert told[-1] is False
+        assert set(told[:-1]) == {True}
 
     def test_begins_with_what_comes_after_the_first_call(self, completed):
         RollUp.objects.all().delete()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import count
 
 import pytest
 from django.db import connection
@@ -11,7 +12,7 @@ from django.utils import timezone
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
 from timeline.clocks import story_now
-from timeline.models import ScheduledTask
+from timeline.models import Figure, LogEntry, ScheduledTask
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 from timeline.worker import Poller, Worker
@@ -67,6 +68,16 @@ class TestAProcessThatPolls:
 
         assert ScheduledTask.objects.get().scheduled_at == drifted
 
+    def test_lets_a_worker_run_what_is_due_before(self, monkeypatch):
+        """A step takes longer than most tasks do."""
+        seen = []
+        monkeypatch.setattr(Sweeper, "step", lambda self, clock: seen.append(ScheduledTask.objects.get().state))
+        start("delivery", Order.objects.create(ships_at=timezone.now() - timedelta(minutes=1)))
+
+        Worker("default").poll()
+
+        assert seen == ["completed"]
+
 
 class TestStep:
     def test_does_nothing_at_first(self, drifted, django_assert_num_queries):
@@ -106,3 +117,25 @@ class TestFigures:
         sweeper.step(lambda: now)
 
         assert [given["using"] for given in counted] == ["default"]
+
+    def test_that_are_old_are_deleted_though_there_is_always_something_to_count(self, now, at_once, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "FIGURES_RETENTION": timedelta(days=1)}
+        Figure.objects.create(hour=now - timedelta(days=2), task_key="delivery.ship")
+        sweeper = Sweeper("default")
+
+        def ended():
+            task = ScheduledTask.objects.get()
+            LogEntry.objects.create(
+                task=task, at=now, from_state="active", to_state="completed", attempt=1, seq=next(seqs)
+            )
+
+        seqs = count(100)
+        start("delivery", Order.objects.create(ships_at=now))
+        for _ in range(200):
+            ended()
+            sweeper._next = 0.0
+            sweeper.step(lambda: now)
+            if not Figure.objects.filter(hour__lt=now - timedelta(days=1)).exists():
+                break
+
+        assert not Figure.objects.filter(hour__lt=now - timedelta(days=1)).exists()

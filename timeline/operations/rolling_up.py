@@ -53,8 +53,8 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
         using: Database alias.
 
     Returns:
-        Whether another call may find entries. False while another process counts, or while a transaction is open that was open
-        when the last entries were marked.
+        Whether marked entries are left to count, so that another call is worth while now. False while another process counts,
+        or while a transaction is open that was open when the last entries were marked.
     """
     with polling(using):
         rows = RollUp.objects.using(using)
@@ -83,7 +83,7 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
         _add(sums, using)
         _add_to_totals(sums, using)
         rows.filter(pk=1).update(counted=upto)
-        return True
+        return bool(upto < row.marked)
 
 
 def forget_figures(*, now: datetime, using: str) -> int:

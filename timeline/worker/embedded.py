@@ -87,9 +87,10 @@ class Worker(Loop):
         """
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         self._go_round()
-        self._sweeper.step(self._clock)
         self._next_stage = 0.0
         taken = self._run_until(give_up) if self._runner_threads is None else self._call(self._runner_threads, give_up)
+        if not self._stop.is_set():
+            self._sweeper.step(self._clock)  # It takes longer than most tasks do: no task waits for it that is due.
         self._heartbeat.pace.keep(using=self.using)
         return taken
 
