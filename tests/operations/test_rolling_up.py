@@ -11,7 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from tests.rolling import counted, rolled_up_once
 from timeline.lifecycle import State
 from timeline.models import Figure, LogEntry, RollUp, Total
+from timeline.operations import rolling_up
 from timeline.operations.rolling_up import forget_figures, roll_up
+from timeline.tasks import _roll_up
 from timeline.timing.buckets import bucket_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -224,3 +226,25 @@ class TestForgetFigures:
         Figure.objects.create(hour=now - timedelta(days=9999), task_key="trial.remind")
 
         assert forget_figures(now=now, using="default") == 0
+
+
+class TestEachMinute:
+    def test_is_counted_at_the_second_though_somebody_always_writes(self, make_task, log, monkeypatch):
+        """What is open when the log is marked has ended a minute later, and not sooner."""
+        minute, counted_after = 0, []
+
+        def open_transactions(using):
+            last = LogEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+            return minute * 10, minute * 10 + 5, last
+
+        monkeypatch.setattr(rolling_up, "_open_transactions", open_transactions)
+        RollUp.objects.all().delete()
+        _roll_up("default")
+        task, since = make_task(state=State.CANCELLED), {}
+        for minute in range(1, 9):
+            since[log(task, "scheduled", "cancelled").pk] = minute
+            _roll_up("default")
+            place = RollUp.objects.get().counted
+            counted_after += [minute - since.pop(pk) for pk in list(since) if pk <= place]
+
+        assert counted_after == [1] * 7

@@ -82,8 +82,11 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
         sums = _summed(row.counted, upto, using)
         _add(sums, using)
         _add_to_totals(sums, using)
-        rows.filter(pk=1).update(counted=upto)
-        return bool(upto < row.marked)
+        is_left = upto < row.marked
+        # What has come since is marked at once: a caller that comes each minute then counts each minute.
+        mark = {"marked": last, "horizon": horizon} if not is_left and last > row.marked else {}
+        rows.filter(pk=1).update(counted=upto, **mark)
+        return is_left
 
 
 def forget_figures(*, now: datetime, using: str) -> int:
