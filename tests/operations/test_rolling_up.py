@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from time import monotonic
 
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from tests.rolling import counted, rolled_up_once
+from tests.rolling import PATIENCE, counted, rolled_up_once
 from timeline.lifecycle import State
 from timeline.models import Figure, LogEntry, RollUp, Total
 from timeline.operations import rolling_up
@@ -139,8 +140,9 @@ class TestRollUp:
     def test_says_whether_marked_entries_are_left(self, completed):
         last, place = LogEntry.objects.latest("pk").pk, None
         roll_up(using="default")  # Marks.
-        told = []
+        told, deadline = [], monotonic() + PATIENCE
         while place != last:
+            assert monotonic() < deadline, "Somebody has a transaction open."
             before, is_left = place, roll_up(size=1, using="default")
             place = RollUp.objects.get().counted
             if place != before:  # Else somebody has a transaction open.

@@ -205,6 +205,16 @@ class TestWhatASessionSaysOfNames:
         with pytest.raises(IntegrityError, match="a row of timeline_scheduledtask still names this one"):
             self.delete_where_nothing_is_found_by_its_name(event)
 
+    def test_keeps_an_event_that_is_named_by_a_table_in_another_schema(self, make_task, event):
+        make_task(cause=event)
+
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE SCHEMA theirs; ALTER TABLE {TASK} SET SCHEMA theirs")
+            cursor.execute("SET LOCAL search_path = public, theirs")
+
+        with pytest.raises(IntegrityError, match="still names this one"), transaction.atomic():
+            event.delete()
+
     def test_lets_an_event_go_that_nobody_names(self, event):
         self.delete_where_nothing_is_found_by_its_name(event)
 
