@@ -177,12 +177,7 @@ class TestWhatASessionSaysOfNames:
     def test_passes_what_the_table_has_where_nothing_is_found_by_its_name(self, make_task):
         task = make_task(state=State.SCHEDULED)
 
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute("SELECT current_schema()")
-            [schema] = cursor.fetchone()
-            cursor.execute("SET LOCAL search_path = ''")
-            cursor.execute(f"UPDATE {schema}.{TASK} SET state = 'available' WHERE id = %s", [task.pk])  # noqa: S608
-            cursor.execute(f"SET LOCAL search_path = {schema}")
+        self.execute_where_nothing_is_found("UPDATE {} SET state = 'available' WHERE id = %s", task)
 
         task.refresh_from_db()
         assert task.state == State.AVAILABLE
@@ -191,19 +186,20 @@ class TestWhatASessionSaysOfNames:
     def event(self, db, now):
         return Event.objects.create(name="order.paid", occurred_at=now, recorded_at=now)
 
-    def delete_where_nothing_is_found_by_its_name(self, event):
+    def execute_where_nothing_is_found(self, sql, row):
+        """Where no table is found by its name alone; the braces stand for the row's table, named with its schema."""
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SELECT current_schema()")
             [schema] = cursor.fetchone()
             cursor.execute("SET LOCAL search_path = ''")
-            cursor.execute(f"DELETE FROM {schema}.{Event._meta.db_table} WHERE id = %s", [event.pk])  # noqa: S608
+            cursor.execute(sql.format(f"{schema}.{row._meta.db_table}"), [row.pk])
             cursor.execute(f"SET LOCAL search_path = {schema}")
 
     def test_keeps_an_event_that_a_task_names(self, make_task, event):
         make_task(cause=event)
 
         with pytest.raises(IntegrityError, match="a row of timeline_scheduledtask still names this one"):
-            self.delete_where_nothing_is_found_by_its_name(event)
+            self.execute_where_nothing_is_found("DELETE FROM {} WHERE id = %s", event)
 
     def test_keeps_an_event_that_is_named_by_a_table_in_another_schema(self, make_task, event):
         make_task(cause=event)
@@ -220,7 +216,7 @@ class TestWhatASessionSaysOfNames:
             cursor.execute(f"DELETE FROM {Event._meta.db_table} WHERE id = %s", [event.pk])  # noqa: S608
 
     def test_lets_an_event_go_that_nobody_names(self, event):
-        self.delete_where_nothing_is_found_by_its_name(event)
+        self.execute_where_nothing_is_found("DELETE FROM {} WHERE id = %s", event)
 
         assert not Event.objects.exists()
 

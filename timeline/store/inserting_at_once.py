@@ -45,9 +45,11 @@ def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> 
     nothing = []
     for name in NAMES:
         value = values[name]
-        if value or (value is not None and type(value) not in NOTHING):
+        if value is None:
+            continue
+        if value or type(value) not in NOTHING:
             parameters[name] = write[name](value)
-        elif value is not None:
+        else:
             nothing.append((name, type(value)))
     with connection.cursor() as cursor:
         cursor.execute(_statement(sql, tuple(parameters), tuple(nothing), using), parameters)
