@@ -1,115 +1,129 @@
-# make demo   installs everything and runs the product: site, worker, people, on SQLite
-# make test   installs everything and runs all checks and tests
+# make demo       the product on SQLite: site, worker, people
+# make quick      lint, types, contracts, and the rules that need no database: a minute
+# make test       what a newcomer and each change need to be sure: minutes, with Python alone
+# make test-all   everything: the second database, faults, chaos, browser, brokers; about half an hour
+# make docs       the documentation as a site, in build/docs
+# make dev        installs all that developing needs
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
+# So many processes as there are processors, and one more, as some of them wait for others.
+AT_A_TIME := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
-.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-whole on-sqlite \
-	on-postgresql of-postgresql faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
-	bench-webhooks chaos clean
+.PHONY: demo quick test test-all install dev for-test lint types floors checks read rules on-postgresql on-sqlite second faults faults-sqlite newest \
+	faults-postgresql coverage pictures foreign matrix release paths belongs baseline sizing throughput scale herd operators api-pages \
+	every-page owned-on-sqlite fuzz slots settlement bookings bench bench-quick bench-steps bench-limits bench-loops bench-machines \
+	bench-moves bench-snapshot bench-waits bench-webhooks chaos clean
 
-# What is installed follows the files that say so.
-$(VENV)/.installed: pyproject.toml requirements.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	@touch $@
-
-install: $(VENV)/.installed
-
-demo: install
+demo:
+	@$(PYTHON) install.py demo
 	@$(BIN)/python manage.py demo $(ARGS)
 
-test: tests
+install dev:
+	@$(PYTHON) install.py dev
 
-lint: install
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+for-test:
+	@$(PYTHON) install.py test
 
-types: install
-	$(BIN)/mypy
+# A folder has this name, too.
+.PHONY: docs site
 
-floors: install
-	$(BIN)/lint-imports --no-logo
+# With each link and each anchor looked at: what leads nowhere ends it with an error.
+docs:
+	@$(PYTHON) install.py docs
+	@$(MAKE) --no-print-directory site
+	@echo "Open build/docs/index.html in a browser."
 
-checks: install
-	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
-	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
+site:
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning --keep-going --jobs auto docs build/docs
 
-# On SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. What is asked on both, and what
-# on one of them, stands in tests/asking.py. In parts, those that take longest first; so many at a time as there are processors, and
-# one more, as some mostly wait for processes: where more share a processor, all together take a quarter longer.
-PARTS := read on-postgresql on-sqlite processes-sqlite faults-outside-postgresql faults-within-postgresql of-postgresql \
-	processes-postgresql faults-sqlite
-AT_A_TIME := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Each of these says what it found when it has ended, and ends the whole with an error if one of them does.
+quick: for-test
+	@$(call side_by_side,lint types floors rules)
 
-tests: install
-	@failed=$$(mktemp); trap 'rm -f $$failed' EXIT; \
-	echo "$(words $(PARTS)) parts, $(AT_A_TIME) at a time. Each says what it found when it has ended."; \
-	printf 'part-%s\n' $(PARTS) | FAILED=$$failed xargs -P $(AT_A_TIME) -n 1 $(MAKE) --no-print-directory || echo xargs >> $$failed; \
+test: for-test
+	@$(call beside,read,SIZE=test $(MAKE) --no-print-directory --keep-going on-postgresql on-sqlite)
+
+test-all: install
+	@$(BIN)/python -m tests.tools
+	@$(call beside,read site,$(MAKE) --no-print-directory --keep-going on-postgresql on-sqlite faults second newest)
+
+# Some targets at the same time.
+side_by_side = failed=$$(mktemp); trap 'rm -f $$failed' EXIT; \
+	printf 'part-%s\n' $(1) | FAILED=$$failed xargs -P $(AT_A_TIME) -n 1 $(MAKE) --no-print-directory; \
 	if [ -s $$failed ]; then echo "Failed:" $$(cat $$failed); exit 1; fi
 
-part-%: install
+part-%:
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
 	$(MAKE) --no-print-directory --keep-going $* > $$log 2>&1 || echo $* >> $$FAILED; cat $$log
 
-# Everything on both, with all cases where `make test` has a sample: twice as long.
-tests-whole:
-	WHOLE=1 $(MAKE) --no-print-directory tests
+# One target, whose words are shown in the end, beside a command, which is seen while it works.
+beside = log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	$(MAKE) --no-print-directory --keep-going $(1) > $$log 2>&1 & beside=$$!; \
+	failed=; $(2) || failed=yes; wait $$beside || failed=yes; cat $$log; \
+	if [ $$failed ]; then echo "Failed, as said above."; exit 1; fi
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+# Once more without its cache where that finds something: a cache from before modules moved knows those that are gone.
+types:
+	$(BIN)/mypy || { rm -rf .mypy_cache && $(BIN)/mypy; }
+
+floors:
+	$(BIN)/lint-imports --no-logo
+
+checks:
+	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
+	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
 read: lint types floors checks
 
-on-sqlite: install
-	TEST_DB=sqlite $(BIN)/python -m pytest --ignore tests/faults -m "not processes" $(ARGS)
+# Which tests are asked in which size, and on which database, stands in tests/asking.py.
+PYTEST := $(BIN)/python -m pytest -q -n $(AT_A_TIME) --dist loadfile
 
-# With SECOND_DATABASE_URL, a server of another version, this runs there; and there as well what its planner decides. As a whole,
-# all.
-on-postgresql: install
-	DATABASE_URL=$(or $(SECOND_DATABASE_URL),$(DATABASE_URL)) TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults \
-		-m "not processes$(if $(SECOND_DATABASE_URL),$(if $(WHOLE),, and (plans or not of_postgresql)), and not of_postgresql)" $(ARGS)
+rules:
+	SIZE=quick TEST_DB=sqlite $(BIN)/python -m pytest -q $(ARGS)
 
-# What only PostgreSQL has: locks, isolation, plans.
-of-postgresql: install
-	TEST_DB=postgresql $(BIN)/python -m pytest tests/postgresql -m "not processes" $(ARGS)
+# On the server that DATABASE_URL names, or on one that comes with a pip package.
+on-postgresql:
+	TEST_DB=postgresql $(PYTEST) --ignore tests/faults $(ARGS)
 
-processes-sqlite: install
-	TEST_DB=sqlite $(BIN)/python -m pytest --ignore tests/faults -m processes $(ARGS)
+on-sqlite:
+	TEST_DB=sqlite $(PYTEST) --ignore tests/faults $(ARGS)
 
-processes-postgresql: install
-	TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults -m processes $(ARGS)
+# On a server of another version, SECOND_DATABASE_URL: what PostgreSQL's planner decides, and all else that is not about one database.
+second:
+	@if [ -z "$(SECOND_DATABASE_URL)" ]; then echo "Without SECOND_DATABASE_URL, no second PostgreSQL is asked."; else \
+	DATABASE_URL=$(SECOND_DATABASE_URL) TEST_DB=postgresql $(PYTEST) -m "plans or of_postgresql" --ignore tests/faults $(ARGS); fi
 
-# Which lines the tests run, on SQLite and, of what only PostgreSQL has, there. Takes twice as long as without: not part of `make test`.
-coverage: install
-	$(BIN)/coverage erase
-	WHOLE=1 TEST_DB=sqlite $(BIN)/coverage run -m pytest --ignore tests/faults $(ARGS)
-	TEST_DB=postgresql $(BIN)/coverage run -m pytest --ignore tests/faults -m "only_postgresql and not processes" $(ARGS)
-	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
-	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit 'tests/typing_cases.py,tests/faults/*,tests/foreign/*,tests/postgresql/*'
+# On SQLite with the newest Python and Django, what `make test` asks there, but for what starts processes: see noxfile.py.
+newest:
+	@SIZE=test $(BIN)/nox --session newest -- -q -n $(AT_A_TIME) --dist loadfile --ignore tests/faults $(ARGS)
 
 # What is broken on purpose: processes killed, frozen and cut off, each statement died at, races, a thousand tasks in chaos.
 faults: faults-sqlite faults-postgresql
 
-faults-%: install
-	TEST_DB=$* $(BIN)/python -m pytest tests/faults $(ARGS)
+faults-sqlite faults-postgresql:
+	TEST_DB=$(@:faults-%=%) $(PYTEST) tests/faults $(ARGS)
 
-# Of these, what is broken within the process of the tests: deaths at statements, races, the rule machine.
-faults-within-%: install
-	TEST_DB=$* $(BIN)/python -m pytest tests/faults -m "not processes" $(ARGS)
-
-# And processes that are killed.
-faults-outside-%: install
-	TEST_DB=$* $(BIN)/python -m pytest tests/faults -m processes $(ARGS)
+# Which branches of the package the tests run: make coverage SIZE=test, or SIZE=all, which takes twice as long as without.
+coverage: install
+	$(BIN)/coverage erase
+	SIZE=$(or $(SIZE),all) TEST_DB=postgresql $(BIN)/coverage run -m pytest -q -n $(AT_A_TIME) --dist loadfile --ignore tests/faults $(ARGS)
+	SIZE=$(or $(SIZE),all) TEST_DB=sqlite $(BIN)/coverage run -m pytest -q -n $(AT_A_TIME) --dist loadfile --ignore tests/faults $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --include 'timeline/*' --fail-under $(if $(filter test,$(SIZE)),88,95)
 
 # The pictures of the docs, taken anew. Needs chromium and chromedriver.
 pictures: install
 	TEST_DB=sqlite $(BIN)/python -m pytest tests/browser/pictures.py $(ARGS)
 
-# In Wagtail and pretix, as they are published, on SQLite and PostgreSQL: docs/foreign.md. Not part of `make test`.
+# In Wagtail and pretix, as they are published, on SQLite and PostgreSQL: docs/how-to/foreign.md. Not part of `make test`.
 # For example: make foreign ARGS="wagtail --database sqlite"
 foreign: install
 	@$(BIN)/python -m tests.foreign $(ARGS)
@@ -126,6 +140,10 @@ release: install
 # What to read of one, in order: make paths ARGS="--detail run"
 paths: install
 	@$(BIN)/python -m benchmarks.paths $(ARGS)
+
+# How many files name each feature outside of its folder, and how far the package is spread.
+belongs: install
+	@$(BIN)/python -m benchmarks.belongs $(ARGS)
 
 # 10,000 sign-ups by the site's service, then all due: rows/s scheduled, tasks/s run.
 baseline: install
@@ -164,7 +182,7 @@ every-page: install
 owned-on-sqlite: install
 	@$(BIN)/python -m benchmarks.owned_on_sqlite $(ARGS)
 
-# 3,000 requests made up from the API's schema, all checks, on SQLite and then on PostgreSQL; make tests has fewer.
+# 3,000 requests made up from the API's schema, all checks, on SQLite and then on PostgreSQL; make test-all has fewer.
 fuzz: install
 	FUZZ_CASES=3000 TEST_DB=sqlite $(BIN)/python -m pytest tests/api/test_fuzzing.py $(ARGS)
 	FUZZ_CASES=3000 TEST_DB=postgresql $(BIN)/python -m pytest tests/api/test_fuzzing.py $(ARGS)
@@ -214,10 +232,15 @@ bench-limits: install
 bench-loops: install
 	@$(BIN)/python -m benchmarks.loops $(ARGS)
 
-# 100,000 tasks that wait for an event: what others pay, how fast many are waked, how soon one is; about two minutes.
+# 100,000 tasks that wait for an event: what others pay, how fast many are woken, how soon one is; about two minutes.
 # For example: make bench-waits ARGS="--waits 10000"
 bench-waits: install
 	@$(BIN)/python -m benchmarks.waits $(ARGS)
+
+# Lots of tasks beside a session that holds an old snapshot, and free, by turns: tasks a second, ratios; about two minutes.
+# For example: make bench-snapshot ARGS="--tasks 10000"
+bench-snapshot: install
+	@$(BIN)/python -m benchmarks.snapshot $(ARGS)
 
 # Moves that cancel one timer and make another: what one costs, and how many a second; less than a minute.
 # For example: make bench-machines ARGS="--members 11000"

@@ -1,9 +1,9 @@
 """
 Make the files of a release: ``make release``.
 
-What is committed is built in an empty folder: an sdist, and the wheel out of that sdist. Both are checked, and README is
-followed with the wheel in environments made only of what it says: a task runs by the embedded worker on SQLite, and by
-Celery on PostgreSQL over Redis. Then the files are put into ``dist``. Nothing is uploaded.
+What is committed is built in an empty folder: an sdist, and the wheel out of that sdist. Both are checked. README and the page
+about Celery are followed with the wheel, in environments made only of what they say: a task runs by the embedded worker on
+SQLite, and by Celery on PostgreSQL over Redis. Then the files are put into ``dist``. Nothing is uploaded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent
 TWINE = "twine>=6.1,<8"
-# Where README is followed, by the database that the tests run on.
+# Where the pages are followed, by the database that the tests run on.
 FOLLOWED = {"sqlite": "tests/test_installed.py", "postgresql": "tests/postgresql/test_installed_with_celery.py"}
 
 PRINTED: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}

@@ -6,8 +6,8 @@ superuser, by an operator whom a policy of the host's shows two timelines, and b
 what is theirs. There are 10,000 failures in 40 groups. What is counted is the processor time of this process, and that of
 PostgreSQL's process for this connection, which Linux tells of a server on the same machine (elsewhere the time that statements
 took stands for it): so other work on the machine changes little. Parallel workers are switched off, so that nothing is left
-out. What is loaded at the start is kept out of garbage collection, as docs/deploying.md says; without that, one answer in a few
-takes 100 ms more.
+out. What is loaded at the start is kept out of garbage collection, as how-to/deploying.md says; without that, one in a few
+answers takes 100 ms more.
 
 ``--fill URL`` fills a database that stays, which takes a minute; ``--filled URL`` measures it again and again, ``--only`` and
 ``--who`` just some addresses and lookers.
@@ -221,7 +221,7 @@ def main(times: int, only: str, whose: str) -> bool:
         print("{:,} tasks, PostgreSQL {}; {} times each\n".format(*cursor.fetchone(), times))
     clock, good = backend_clock(), True
     gc.collect()
-    gc.freeze()  # As docs/deploying.md tells who serves pages.
+    gc.freeze()  # As docs/how-to/deploying.md tells who serves pages.
     print("| who | page | status | queries | p50 ms | p95 ms | of it PostgreSQL | beyond bounds |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |")
     for who, person in lookers.items():

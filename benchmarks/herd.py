@@ -103,12 +103,12 @@ def feeding(url: str, rate: int) -> Iterator[None]:
 
 def poll_until(is_over: Callable[[], bool], worker: int) -> Claims:
     """Poll as ``timeline_poll`` does; print memory at the beginning and at the end."""
-    from timeline.dispatch import dispatching
-    from timeline.tasks.sending import CelerySender
+    from timeline.dispatch import poll
+    from timeline.tasks.broker import CelerySender
     from timeline.worker import Poller
 
-    claims = Claims(dispatching.claim)
-    dispatching.claim = claims  # type: ignore[assignment]
+    claims = Claims(poll.claim)
+    poll.claim = claims  # type: ignore[assignment]
     poller = Poller("default", CelerySender(), "herd")
     pause = poller.step()
     started = [memory(os.getpid()), memory(worker)]

@@ -128,7 +128,7 @@ def hand_loop(*, atomic: bool) -> None:
 def our_loop(task_key: str) -> None:
     """Run one task that does them."""
     from timeline.clocks import SteadyClock
-    from timeline.engine.running import run
+    from timeline.engine.groups import run
     from timeline.shortcuts import schedule
 
     task = schedule(task_key, None, at=datetime.now(UTC)).task

@@ -113,7 +113,7 @@ def enroll_all(people: int, failed: int) -> None:
     """Begin a trial for all who have none."""
     from project.accounts.models import User
     from timeline.clocks import story_now
-    from timeline.operations.enrolling import enroll
+    from timeline.operations.enroll import enroll
     from timeline.operations.sets import pages
 
     meter, done = Meter("timeline_enroll", 2 * (people - failed)), 0
@@ -135,7 +135,7 @@ def enroll_all(people: int, failed: int) -> None:
 def sweep_all(rows: int) -> None:
     """Go through a round in which nothing has drifted."""
     from timeline.clocks import story_now
-    from timeline.operations.sweeping import begin_round, sweep
+    from timeline.features.sweep.verbs import begin_round, sweep
 
     meter, looked = Meter("timeline_sweep, no drift", rows), 0
     begin_round(using="default")
@@ -150,7 +150,7 @@ def sweep_all(rows: int) -> None:
 def plan_all(rows: int, drifted: int) -> None:
     """Show what would change."""
     from timeline.clocks import story_now
-    from timeline.operations.differing import differences
+    from timeline.features.plans.differ import differences
     from timeline.registry import registry
 
     meter = Meter(f"timeline_plan, {drifted:,} runs differ", rows)
@@ -163,7 +163,7 @@ def plan_all(rows: int, drifted: int) -> None:
 def apply_all(rows: int) -> None:
     """Let rows follow a field that SQL has changed."""
     from timeline.clocks import story_now
-    from timeline.operations.applying import apply_choices, check_choices
+    from timeline.features.plans.apply import apply_choices, check_choices
     from timeline.registry import registry
 
     meter, done = Meter("timeline_apply", rows), 0
@@ -193,7 +193,7 @@ def redrive_bulk(rows: int) -> None:
     """Redrive a group as somebody who may, as a bulk action of the admin or the API; polls do it."""
     from project.accounts.models import User
     from timeline.clocks import story_now
-    from timeline.dispatch.acting_in_bulk import act_in_bulk, begin_bulk
+    from timeline.features.bulk_actions.poll import act_in_bulk, begin_bulk
     from timeline.models import BulkAction, ScheduledTask
 
     now = story_now("default")

@@ -77,7 +77,7 @@ def timed(call: Callable[[], Any], times: int, before: Callable[[], Any] = lambd
 def empty_poll() -> None:
     """Find nothing."""
     from timeline.clocks import story_now
-    from timeline.dispatch.dispatching import dispatch
+    from timeline.dispatch.poll import dispatch
 
     if any(dispatch(sender=Nowhere(), now=story_now("default"), using="default")):
         raise SystemExit("There was something.")
@@ -105,7 +105,7 @@ def make_ready() -> None:
     from django.utils import timezone
 
     from project.accounts.models import User
-    from timeline.dispatch.pacing import keep_paces
+    from timeline.dispatch.worker_signs import keep_paces
     from timeline.shortcuts import schedule
 
     keep_paces({"nothing.plain": 0.001}, using="default")
@@ -118,7 +118,7 @@ def make_ready() -> None:
 def claim_ready() -> None:
     """Claim them."""
     from timeline.clocks import story_now
-    from timeline.dispatch.claiming import claim
+    from timeline.dispatch.claim import claim
 
     claimed = claim(limit=AT_ONCE, now=story_now("default"), using="default")
     if sum(len(batch.task_ids) for batch in claimed) != AT_ONCE:

@@ -43,7 +43,7 @@ class Here:
 
     def send(self, batch: Any, *, using: str) -> None:
         """Run it."""
-        from timeline.engine.running import run
+        from timeline.engine.groups import run
 
         for task_id in batch.task_ids:
             run(
@@ -66,7 +66,7 @@ def live(trials: int, begin: datetime) -> None:
 def run_due(now: datetime) -> None:
     """Run what is due by then, and what follows at once."""
     from timeline.clocks import story_time
-    from timeline.dispatch.dispatching import dispatch
+    from timeline.dispatch.poll import dispatch
 
     with story_time(lambda: now):
         while dispatch(sender=Here(now), now=now, using="default").sent:

@@ -53,7 +53,7 @@ def empty_poll() -> str:
     """Time polls that find nothing, in this process."""
     from django.utils import timezone
 
-    from timeline.dispatch.dispatching import dispatch
+    from timeline.dispatch.poll import dispatch
 
     took = []
     for _ in range(50):

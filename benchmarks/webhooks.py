@@ -72,11 +72,10 @@ def measure(deliveries: int, rounds: int, moves: int, url: str) -> dict[str, Any
     from django.utils import timezone
 
     from timeline.ids import uuid7
-    from timeline.webhooks.bodies import Fact, as_body
+    from timeline.webhooks.facts import Fact, as_body, write_deliveries
     from timeline.webhooks.models import Delivery
     from timeline.webhooks.opening import open_endpoint
-    from timeline.webhooks.sending import Sender
-    from timeline.webhooks.writing import write_deliveries
+    from timeline.webhooks.send import WebhookSender
 
     endpoint, secret = open_endpoint(url=url, topics=["task.completed"], now=timezone.now(), using="default")
 
@@ -91,10 +90,10 @@ def measure(deliveries: int, rounds: int, moves: int, url: str) -> dict[str, Any
         with connection.cursor() as cursor:
             cursor.execute("VACUUM ANALYZE")
         begun = perf_counter()
-        sent = Sender("default").drain()
+        sent = WebhookSender("default").drain()
         ours.append(sent / (perf_counter() - begun))
         bare.append(deliveries / asyncio.run(_bare(url, secret, [fact.body for fact in some])))
-    sender = Sender("default")
+    sender = WebhookSender("default")
     thread = threading.Thread(target=sender.work)
     thread.start()
     sleep(1)

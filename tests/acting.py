@@ -13,11 +13,11 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
-from timeline.engine.running import run
+from timeline.engine.groups import run
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.operations.emitting import emit
-from timeline.operations.scheduling import schedule
-from timeline.operations.starting import start, start_many
+from timeline.operations.emit import emit
+from timeline.operations.schedule import schedule
+from timeline.operations.start import start, start_many
 from timeline.registry import registry
 from timeline.shortcuts._named import batches_of
 from timeline.testing import only_timelines
@@ -263,10 +263,10 @@ def run_all(later):
 @pytest.fixture
 def patient(monkeypatch):
     """Let a group take as long as it likes, so that how slow this machine is changes nothing."""
-    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(hours=1))
 
 
 @pytest.fixture
 def hasty(monkeypatch):
     """Let each group's time be up after its first handler."""
-    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(0))
+    monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(0))

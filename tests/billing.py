@@ -9,8 +9,8 @@ import pytest
 from project.billing import timelines
 from project.billing.models import Customer, Payment, Transaction
 from project.demo.outside import Outside
-from timeline.engine.running import begin_with_place, run_begun
-from timeline.store.limited_kinds import limited_kinds
+from timeline.engine.groups import begin_with_place, run_begun
+from timeline.features.limits.places import limited_kinds
 from timeline.testing import StoryClock, only_timelines
 from timeline.timelines import Alerts
 

@@ -7,7 +7,6 @@ Each test has queues of its own, by a prefix, and takes them away at its end; no
 from __future__ import annotations
 
 import json
-import os
 import socket
 import uuid
 from functools import cache
@@ -16,11 +15,9 @@ import pytest
 import redis
 from kombu import Connection
 
-URLS = {
-    "redis": os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"),
-    "rabbitmq": os.environ.get("AMQP_URL", "amqp://guest:guest@127.0.0.1:5672//"),
-}
-REMEDY = "start one on loopback at its standard port, or name one in REDIS_URL or AMQP_URL"
+from tests.tools import AMQP, REDIS, TOOLS
+
+URLS = {"redis": REDIS, "rabbitmq": AMQP}
 
 
 @cache
@@ -45,7 +42,7 @@ class Broker:
     @property
     def queues(self) -> list[str]:
         """Names of its queues that this test uses."""
-        return [f"{self.prefix}.default", f"{self.prefix}-poll"]
+        return [f"{self.prefix}.{name}" for name in ("default", "loop")] + [f"{self.prefix}-poll"]
 
     def wipe(self) -> int:
         """Lose the messages that wait; say how many there were."""
@@ -75,7 +72,7 @@ class Broker:
 def broker(request):
     """A broker of each kind; skipped, with the remedy, where there is none."""
     if not answers(request.param):
-        pytest.skip(f"no {request.param} answers: {REMEDY}")
+        pytest.skip(f"no {request.param} answers: {TOOLS[request.param].remedy}")
     made = Broker(request.param)
     yield made
     made.remove()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import secrets
 from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from django.utils import translation
 
 from project.accounts.models import User
 from tests import rows, starting
-from tests.asking import is_asked
+from tests.asking import is_asked, is_entered, is_left_out
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.copying import copy_when_made
 from tests.databases import VENDOR
@@ -27,31 +28,47 @@ from tests.packages import wheel  # noqa: F401 (a fixture)
 from tests.processes import Process, kill, start_worker
 from tests.rows import NOW
 from tests.testapp.models import Order
+from tests.tools import TOOLS
 from timeline.registry import registry
+from timeline.store import floors
 from timeline.testing import only_timelines
-from timeline.webhooks.knowing import assume_none
+from timeline.webhooks.receivers import assume_none
 
 pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
 collect_ignore = [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Leave out files that are asked on the other database alone, and files that have none of the tests that are wanted."""
+    if collection_path.is_dir() and Path(__file__).parent in collection_path.parents:
+        return None if is_entered(collection_path.relative_to(Path(__file__).parent).as_posix()) else True
     if not collection_path.name.startswith("test_"):
         return None
-    if config.getoption("markexpr") == starting.MARK and not starting.may_start(collection_path):
-        return True
     path = collection_path.relative_to(Path(__file__).parent).as_posix()
     fuzzed = path == "api/test_fuzzing.py" and "FUZZ_CASES" in os.environ  # make fuzz has both databases.
     return None if fuzzed or is_asked(path, VENDOR) else True
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs a tool which is not there, and say how to have it."""
+    for tool in [TOOLS[name] for mark in item.iter_markers("needs") for name in mark.args]:
+        if not tool.found():
+            pytest.skip(f"there is no {tool.name.removeprefix('a ')}: {tool.remedy}")
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where ``CI`` is set, let nothing be skipped: the session fails, as if a test had."""
+    reporter: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    if "CI" in os.environ and reporter and reporter.stats.get("skipped") and not session.exitstatus:
+        reporter.write_line("\nTests were skipped; where CI is set, none may be.", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what is about the other database, and mark what the quick part leaves out: ``pytest -m "not processes"``."""
+    """Leave out what is about the other database, and mark those that need more than a database."""
     other = "only_postgresql" if VENDOR == "sqlite" else "only_sqlite"
     items[:] = [item for item in items if not item.get_closest_marker(other)]
-    start = []
     for item in items:
         if item.path.name.startswith("test_plans"):
             item.add_marker("plans")
@@ -59,14 +76,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("of_postgresql")
         if starting.FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(starting.MARK)
-        if item.get_closest_marker(starting.MARK):
-            start.append(item.path)
-    starting.check(start)
+    root = Path(__file__).parent
+    items[:] = [
+        item for item in items if not is_left_out(_below(root, item), [mark.name for mark in item.iter_markers()])
+    ]
 
 
-def pytest_configure() -> None:
-    """Let the collector of garbage wait until all tests are collected: nearly all that this makes stays."""
+def _below(root: Path, item: pytest.Item) -> str:
+    """``folder/test_file.py::Class::test``, below the root."""
+    return "::".join([item.path.relative_to(root).as_posix(), *item.nodeid.split("::")[1:]])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """
+    Let the collector of garbage wait until all tests are collected: nearly all that this makes stays.
+
+    Processes of pytest-xdist, which this one starts, have to collect the same tests in the same order: sets lie in one order.
+    """
     gc.disable()
+    if config.getoption("numprocesses", None):
+        os.environ.setdefault("PYTHONHASHSEED", str(secrets.randbelow(10_000)))
+
+
+def pytest_report_header() -> str:
+    """With what a run can be repeated."""
+    return f"PYTHONHASHSEED={os.environ.get('PYTHONHASHSEED', '')}"
 
 
 def pytest_collection_finish() -> None:
@@ -160,6 +194,14 @@ def _without_endpoints() -> None:
 
 
 @pytest.fixture(autouse=True)
+def _without_floors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let each look for due tasks begin at the beginning, however slow the machine is and whatever other tests left dead."""
+    monkeypatch.setattr(floors, "MANY", 10**12)
+    for alias in connections:
+        floors.look_anew(using=alias)
+
+
+@pytest.fixture(autouse=True)
 def _in_the_sites_language() -> None:
     """Let no test go on in the language of the last one's request."""
     translation.deactivate()
@@ -220,7 +262,8 @@ def foreign_database(db: Any) -> Iterator[str]:
     """An alias of a host's database of a kind that we do not run on, with nothing in it."""
     connections["foreign"] = _Foreign({**connection.settings_dict, "NAME": ":memory:", "OPTIONS": {}}, "foreign")
     yield "foreign"
-    connections["foreign"].close()
+    if (opened := connections["foreign"].connection) is not None:
+        opened.close()  # Django itself leaves a database in memory open.
     del connections["foreign"]
 
 

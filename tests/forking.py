@@ -88,7 +88,7 @@ def start(*command: str, environment: Mapping[str, str], log: Any) -> Process:
         log: An open file that it prints to.
     """
     given = dict(environment)
-    if _may_be_forked(command[0], given):
+    if _may_be_forked(command, given):
         return _nursery(FORKED[command[0]], given).fork(command, given, log)
     return subprocess.Popen(
         [sys.executable, "-m", *command],
@@ -101,15 +101,16 @@ def start(*command: str, environment: Mapping[str, str], log: Any) -> Process:
     )
 
 
-def _may_be_forked(module: str, environment: dict[str, str]) -> bool:
+def _may_be_forked(command: tuple[str, ...], environment: dict[str, str]) -> bool:
     mine = {name: given for name, given in os.environ.items() if name.startswith(AT_THE_START)}
     theirs = {name: given for name, given in environment.items() if name.startswith(AT_THE_START)}
     return (
-        module in FORKED
+        command[0] in FORKED
         and mine == theirs
         and not any(name.startswith("COVERAGE_") for name in mine)
         and hasattr(os, "pidfd_open")
         and os.environ.get("FORK") != "0"
+        and "gevent" not in command  # It replaces what has to be replaced before anything is loaded.
     )
 
 

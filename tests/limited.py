@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from timeline.dispatch.staging import stage
-from timeline.engine.limiting import begin_limited
-from timeline.engine.running import run_begun
+from timeline.dispatch.poll import stage
+from timeline.engine.groups import run_begun
+from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.places import limited_kinds
 from timeline.models import ScheduledTask
-from timeline.store.limited_kinds import limited_kinds
 
 
 def begin(task_key, now, **options):

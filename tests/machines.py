@@ -39,6 +39,7 @@ __all__ = [
 TIMERS = {
     "otp.timed_out": after(S.AUTH_OTP_REQUIRED, S.CONFIRM_OTP_REQUIRED, minutes=10),
     "release.reached": at("ships_at"),
+    "sla.release": on(S.AWAITING_RELEASE, days=2),
     "sla.captcha": on(S.AUTH_CAPTCHA_REQUIRED, hours=1),
     "sla.credentials": after(S.CREDENTIALS_REQUIRED, days=2),
     "look.again": after(S.NO_SLOT, minutes=5),

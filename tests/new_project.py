@@ -1,37 +1,27 @@
 """
 README, followed to the letter: in an empty folder, in an environment made only of what it says to install.
 
-Commands, files and examples are README's own, in its order. A block goes into the file that the lines before it name. What
-README leaves to the host, the times of a trial, is made here.
+Commands, files and examples are README's own, in its order, and so are those of the page about Celery. How a block is read is
+said in ``tests/followed.py``.
 """
 
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from tests.packages import ROOT, Environment, run
+from tests.followed import Step, steps_of
+from tests.packages import Environment, run
+from tests.pages import README
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 # Of the commands, those that do not end by themselves.
 RUN_ON = ("timeline_worker", "timeline_poll", "worker", "beat")
-
-GIVEN = """
-from datetime import timedelta
-from django.utils import timezone
-from accounts.models import User
-
-now = timezone.now()
-in_thirty_days, in_sixty_days = now + timedelta(days=30), now + timedelta(days=60)
-"""
 
 SIGN_UP = """
 from datetime import timedelta
@@ -39,36 +29,16 @@ from django.utils import timezone
 from accounts.models import User
 from timeline.shortcuts import emit
 
-now = timezone.now()
-user = User.objects.create(username="grace", signed_up_at=now - timedelta(days=30), trial_ends_at=now)
-emit("user.created", user)
+user = User.objects.create(username="mary", trial_ends_at=timezone.now() + timedelta(seconds=20))
+emit("trial.started", user)
 print(user.pk)
 """
 
 
-class Step(NamedTuple):
-    """A fenced block of README: its language, the file it goes into or nothing, and what is in it."""
-
-    language: str
-    file: str
-    text: str
-
-    @property
-    def commands(self) -> list[list[str]]:
-        """The words of each of its commands."""
-        lines = self.text.splitlines() if self.language == "console" else ()
-        return [shlex.split(line.removeprefix("$ ")) for line in lines]
-
-
-def steps(heading: str) -> list[Step]:
-    """The blocks below a heading, up to the next heading of any level."""
-    part = re.search(rf"^#+ {heading}\n(.*?)^#+ ", README, re.DOTALL | re.MULTILINE).group(1)
-    found = []
-    for said, language, text in re.findall(r"(.*?)^```(\w+)\n(.*?)^```$", part, re.DOTALL | re.MULTILINE):
-        before = said.rstrip().rpartition("\n\n")[2]
-        files = [] if language == "console" else re.findall(r"`(\w+/\w+\.py)`", before)
-        found.append(Step(language, files[-1] if files else "", text))
-    return found
+def steps(heading: str, page: Path = README) -> list[Step]:
+    """The blocks of a page below a heading, up to the next heading of any level."""
+    text = page.read_text(encoding="utf-8")
+    return list(steps_of(re.search(rf"^#+ {heading}\n(.*?)^#+ ", text, re.DOTALL | re.MULTILINE).group(1)))
 
 
 class Project:
@@ -77,7 +47,7 @@ class Project:
 
     Args:
         folder: An empty one.
-        wheel: In place of ``.``, where README says ``pip install .``.
+        wheel: In place of the path of a checkout that README installs.
     """
 
     def __init__(self, folder: Path, wheel: Path) -> None:
@@ -93,15 +63,21 @@ class Project:
         if step.language == "console":
             return "".join(self.run(*command) for command in step.commands)
         if step.file:
-            self.add(step.file, f"\n{step.text}")
+            write = self.add if step.adds else self.write
+            write(step.file, step.text)
             return ""
         raise ValueError(f"README does not say where this goes: {step.text}")
 
     def run(self, *command: str) -> str:
         """Run a command of README's, or start it where it does not end by itself; gives what it printed."""
         if command[:2] == ("pip", "install"):
-            self.environment.install(*(re.sub(r"^\.", str(self._wheel), word) for word in command[2:]))
+            self.environment.install(*(word.replace("/path/to/checkout", str(self._wheel)) for word in command[2:]))
             return ""
+        if "runserver" in command:
+            return ""  # It takes a port that others may have; tests/followed.py opens its pages.
+        if "createsuperuser" in command:
+            variables = {**self.variables, "DJANGO_SUPERUSER_PASSWORD": "ada"}
+            return run(*command, "--noinput", cwd=self.folder, env=variables)
         if set(RUN_ON) & set(command):
             self.start(*command)
             return ""
@@ -134,10 +110,14 @@ class Project:
             time.sleep(0.2)
         return shown
 
+    def write(self, file: str, text: str) -> None:
+        """Write one of its files."""
+        (self.folder / file).write_text(text, encoding="utf-8")
+
     def add(self, file: str, text: str) -> None:
         """Write at the end of one of its files."""
-        with (self.folder / file).open("a") as opened:
-            opened.write(text)
+        with (self.folder / file).open("a", encoding="utf-8") as opened:
+            opened.write(f"\n{text}")
 
     def _completed(self, key: str) -> list[str]:
         lines = self.run("python", "manage.py", "timeline_explain", "accounts.user", key).splitlines()

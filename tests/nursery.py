@@ -133,7 +133,7 @@ def begin(log: int, command: list[str], environment: dict[str, str]) -> list[str
     os.close(log)
     os.environ.clear()
     os.environ.update(environment)
-    if stopping := sys.modules.get("timeline.tasks.stopping"):
+    if stopping := sys.modules.get("timeline.tasks.shutdown"):
         stopping._stopping = RawValue(c_bool, False)  # Else all that are forked here would share it.
     if settings.configured and not read_settings():
         os.execve(sys.executable, [sys.executable, "-m", *command], environment)  # noqa: S606

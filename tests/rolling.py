@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import monotonic, sleep
 from typing import Final
 
+from timeline.features.maintenance.figures import BATCH, roll_up
 from timeline.models import LogEntry, RollUp
-from timeline.operations.rolling_up import BATCH, roll_up
 
 PATIENCE: Final = 120.0  # Seconds.
 

@@ -29,6 +29,19 @@ class TestStoryNow:
 
         assert story_now("default") == LONG_AGO
 
+    def test_can_be_what_a_package_that_freezes_time_says(self, settings, monkeypatch):
+        """Such packages put a class of theirs in the place of each ``datetime`` of Python's that a module has imported."""
+
+        class Frozen(datetime):
+            @classmethod
+            def now(cls, tz=None):
+                return LONG_AGO
+
+        monkeypatch.setattr("django.utils.timezone.datetime", Frozen)
+        settings.TIMELINE = {"CLOCK": "django.utils.timezone.now"}
+
+        assert story_now("default") == LONG_AGO
+
 
 class TestStoryTime:
     def test_tells_story_time_within_the_block_only(self, db):

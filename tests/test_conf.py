@@ -45,6 +45,13 @@ class TestGetSettings:
         assert f"TIMELINE[{name!r}] is not a setting" in str(caught.value)
         assert all(known in str(caught.value) for known in NAMES)
 
+    @pytest.mark.parametrize(("name", "meant"), [("MAX_ATTEMPT", "MAX_ATTEMPTS"), ("lease", "LEASE")])
+    def test_asks_for_the_name_that_is_meant(self, settings, name, meant):
+        settings.TIMELINE = {name: 1}
+
+        with pytest.raises(ImproperlyConfigured, match=f"Did you mean {meant!r}"):
+            get_settings()
+
     @pytest.mark.parametrize("name", NAMES)
     def test_refuses_a_value_of_the_wrong_kind(self, settings, name):
         settings.TIMELINE = {name: 1.5}

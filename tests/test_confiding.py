@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.testapp.models import Order
-from timeline.confiding import check_data, is_secret
 from timeline.exceptions import InvalidInput
 from timeline.models import Event
+from timeline.payloads import check_data, is_secret
 from timeline.shortcuts import emit, emit_many, schedule
 
 

@@ -1,4 +1,4 @@
-"""What docs/deploying.md says to copy: page and files agree, and what the files start is there."""
+"""What docs/how-to/deploy-files.md says to copy: page and files agree, and what the files start is there."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from click import Context
 from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
-from tests.test_docs import ROOT, blocks
+from tests.pages import DOCS, blocks
 from timeline.conf import Settings, get_settings
-from timeline.operations.pruning import prune
+from timeline.features.maintenance.prune import prune
 from timeline.tasks import MAINTAINED_AT_ONCE
-from timeline.tasks.sending import poll_queue, queue_of
+from timeline.tasks.broker import poll_queue, queue_of
 
-PAGE = ROOT / "docs" / "deploying.md"
-FILES = sorted((ROOT / "docs" / "deploy").iterdir())
+PAGE = DOCS / "how-to" / "deploying.md"
+SHOWN = DOCS / "how-to" / "deploy-files.md"
+FILES = sorted((DOCS / "deploy").iterdir())
 UNITS = [file for file in FILES if file.suffix == ".service"]
-COMPOSE = ROOT / "docs" / "deploy" / "compose.yaml"
+COMPOSE = DOCS / "deploy" / "compose.yaml"
 # The queue each process of Celery's takes from, by what the files call it.
 QUEUES = {"worker": "timeline.default", "poll": "timeline-poll"}
 
@@ -41,7 +42,7 @@ def unit(file: Path) -> dict[str, str]:
 
 def started() -> list[tuple[str, str, str]]:
     """Each command line of each file: the file, what it is called there, the line."""
-    procfile = (ROOT / "docs" / "deploy" / "Procfile").read_text(encoding="utf-8")
+    procfile = (DOCS / "deploy" / "Procfile").read_text(encoding="utf-8")
     found = [("Procfile", *line.split(": ", 1)) for line in procfile.splitlines()]
     for file in UNITS:
         name = file.stem.removeprefix("shop-").removesuffix("@")
@@ -55,7 +56,7 @@ def started() -> list[tuple[str, str, str]]:
 class TestPage:
     @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
     def test_shows_the_file_as_it_is(self, file):
-        shown = [block for language in ("procfile", "ini", "yaml") for block in blocks(PAGE, language)]
+        shown = [block for language in ("procfile", "ini", "yaml") for block in blocks(SHOWN, language)]
 
         assert file.read_text(encoding="utf-8") in shown
         assert len(shown) == len(FILES)

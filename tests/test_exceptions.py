@@ -202,7 +202,11 @@ class TestInvalidInput:
             (DateOutOfRange("at", "9001"), "at", "at: 9001 is outside the years 1970 to 9000. Give a date within"),
             (NotPlainJSON("payload", "has a set."), "payload", "payload: has a set. Use only dict (text keys), list"),
             (PayloadTooLarge("result", 70000, 65536), "result", "result: is 70,000 bytes of JSON, over 65,536."),
-            (UnknownTimeline("trail", ["trial"]), "timeline", "timeline: 'trail' is not registered. Known: trial."),
+            (
+                UnknownTimeline("trail", ["trial", "zoo"]),
+                "timeline",
+                "timeline: 'trail' is not registered. Did you mean 'trial'? Known: trial, zoo.",
+            ),
             (UnknownTimeline("trail", []), "timeline", "timeline: 'trail' is not registered. Known: none."),
             (UnknownTask("a.b", ["a.c", "a.d"]), "task_key", "task_key: 'a.b' is not registered. Known: a.c, a.d."),
             (UnknownTask("a.b", []), "task_key", "task_key: 'a.b' is not registered. Known: none."),
@@ -309,7 +313,7 @@ class TestLongNames:
             UnknownTask("x" * 1_000_000, ["trial.remind"]),
             UnknownEvent("x" * 1_000_000, "y" * 1_000_000, ["user.created"], []),
             UnknownMachineEvent("booking", "x" * 1_000_000, [], ["otp.given"]),
-            InvalidInput("reason", "%(value)r does not do.", "Give less.", value="x" * 1_000_000),
+            InvalidInput("reason", "%(value)r is not allowed.", "Give less.", value="x" * 1_000_000),
         ],
         ids=lambda error: type(error).__name__,
     )

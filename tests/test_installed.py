@@ -10,7 +10,8 @@ import pytest
 from packaging.requirements import Requirement
 
 import timeline
-from tests.new_project import GIVEN, SIGN_UP, steps
+from tests.followed import is_shown, plain
+from tests.new_project import steps
 from tests.packages import PIP, ROOT, copy_of_source, run
 
 
@@ -78,9 +79,7 @@ class TestWheel:
 
 
 class TestExtras:
-    @pytest.mark.parametrize(
-        ("extras", "goes"), [({"api", "celery", "demo", "postgres", "redis"}, True), ({"beat"}, False)]
-    )
+    @pytest.mark.parametrize(("extras", "goes"), [({"api", "celery", "postgres", "redis"}, True), ({"beat"}, False)])
     def test_go_with_each_django_but_that_of_beat(self, wheel, extras, goes):
         """django-celery-beat 2.9 would take a host from Django 6.1 to 6.0, so it comes only when asked for."""
         bounds = {
@@ -90,30 +89,23 @@ class TestExtras:
         assert len(bounds) > 1
         assert all("6.1" in specifier for specifier in bounds.values()) == goes
 
-    def test_that_only_develop_are_all_of_them(self, wheel):
-        extras = set(metadata_of(wheel).get_all("Provides-Extra"))
-
-        developing = next(requirement for _name, requirement in needs(wheel, {"dev"}) if "beat" in requirement.extras)
-        assert developing.extras == extras - {"dev"}
-
 
 class TestAddItToYourProject:
     def test_lets_a_timeline_run(self, new_project):
-        """Block after block; the examples in Python are run in one go, once the tables are there."""
-        *before, work, ask = steps("Add it to your project")
-        examples = [step.text for step in before if step.language == "python" and not step.file]
+        """Block after block, with a worker; the examples in Python are run in one go, as in one shell."""
+        *before, last = steps("Add it to your project")
+        [ask] = [step for step in before if "timeline_explain" in step.text]
+        [shown] = [step.text for step in before if step.language == "text"]
+        examples = [step.text for step in before if step.place.startswith("Shell")] + [last.text]
 
-        for step in before:
+        for step in before[: before.index(ask)]:
             if step.text not in examples:
                 new_project.follow(step)
-        story = new_project.shell(GIVEN + "".join(examples))
-        assert "no issues" in new_project.run("python", "manage.py", "check", "--database", "default")
-        key = new_project.shell(SIGN_UP)
-        new_project.follow(work)
-        completed = new_project.wait_until_completed(key, "trial.remind", "trial.expire")
+        new_project.shell("".join(examples))
+        completed = new_project.wait_until_completed("2", "trial.remind", "trial.expire", "trial.look_again")
 
-        assert len(examples) == 3
-        assert "trial.expire" in story
-        assert completed == ["trial.remind", "trial.expire"]
-        assert "paid" in new_project.follow(ask)
+        assert len(examples) == 2
+        assert completed == ["trial.remind", "trial.expire", "trial.look_again"]
+        assert is_shown(plain(shown), plain(new_project.follow(ask)))
+        assert "no issues" in new_project.run("python", "manage.py", "check", "--database", "default")
         assert new_project.stop() == [0]

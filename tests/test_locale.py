@@ -73,10 +73,9 @@ class TestCatalogue:
 
         assert compiled == {key(entry): texts(entry) for entry in polib.pofile(str(file))}
 
+    @pytest.mark.needs("xgettext")
     def test_is_of_the_texts_in_the_code(self, file, tmp_path):
         """Extracted anew, nothing is added and nothing is left over."""
-        if not shutil.which("xgettext"):
-            pytest.skip("no xgettext on the path; install it: apt-get install -y gettext")
         shutil.copytree(LOCALE.parent, tmp_path / "timeline", ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
         command = [sys.executable, "-m", "django", "makemessages", "--locale", file.parts[-3], "--no-location"]
         environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission
 from django.utils.functional import SimpleLazyObject
 
 from project.accounts.models import User
 from tests.testapp.models import Order, Plan, Seat
-from timeline import Timeline, policy, task
+from timeline import Timeline, approval, policy, task
 from timeline.lifecycle import FINAL, OPEN, WAITING, ReasonCode, State
-from timeline.models import EntityRef, Hold, ScheduledTask, ref_of
+from timeline.models import EntityRef, Hold, ScheduledTask, TimelineRun, ref_of
 from timeline.policy import Action, Belonging, TimelinePolicy, get_policy
 from timeline.testing import only_timelines
 
@@ -228,6 +230,70 @@ class TestActions:
         assert TimelinePolicy().actions(ada, make_task()) == []
 
 
+class OwnersMayCancel(TimelinePolicy):
+    """Who owns a seat may call off what its timeline has."""
+
+    def allows(self, user, action, task=None):
+        if action == Action.CANCEL and task is not None and task.timeline == "seating" and self.is_theirs(user, task):
+            return True
+        return super().allows(user, action, task)
+
+
+class TestAllows:
+    def test_is_asked_with_the_task(self, person, about, seat):
+        ada, bob = person("ada"), person("bob")
+        hers = about("seating.free", seat(ada))
+        policy = OwnersMayCancel()
+
+        assert policy.actions(ada, hers) == [Action.CANCEL]
+        assert policy.actions(bob, hers) == []
+        assert policy.actions(ada, about("account.greet", ada)) == []
+
+    def test_is_asked_with_the_task_of_an_approval(self, person):
+        asked = []
+
+        class Refunds(Timeline):
+            entity = "testapp.Order"
+
+            @task(approval("refund", by="testapp.change_order", within=timedelta(days=1)))
+            def refund(self, order) -> None: ...
+
+        class Asked(TimelinePolicy):
+            def allows(self, user, action, task=None):
+                asked.append((action, task))
+                return False
+
+        row = ScheduledTask(task_key="refunds.refund", run=TimelineRun(timeline="refunds"))
+        with only_timelines(Refunds):
+            Asked().may_decide(person("ada"), row)
+
+        assert asked == [(Action.APPROVE, row)]
+
+    def test_is_asked_without_one_for_many(self, person):
+        staff = person("eva", "cancel_scheduledtask", is_staff=True)
+
+        assert OwnersMayCancel().allows(staff, Action.CANCEL)
+        assert not OwnersMayCancel().allows(person("ada"), Action.CANCEL)
+
+
+class TestIsTheirs:
+    def test_is_true_of_what_is_about_oneself_and_of_what_a_timeline_says_is_ones_own(self, person, about, seat):
+        ada, bob = person("ada"), person("bob")
+        policy = TimelinePolicy()
+
+        for row in (about("account.greet", ada), about("seating.free", seat(ada))):
+            assert policy.is_theirs(ada, row)
+            assert not policy.is_theirs(bob, row)
+        assert not policy.is_theirs(ada, about("accounting.bill", seat(ada)))
+
+    def test_is_false_for_staff_and_for_who_is_not_logged_in(self, person, about):
+        row = about("account.greet", person("ada"))
+
+        assert not TimelinePolicy().is_theirs(person("eva", "view_scheduledtask", is_staff=True), row)
+        assert not TimelinePolicy().is_theirs(AnonymousUser(), row)
+        assert not TimelinePolicy().is_theirs(person("zoe", is_active=False), row)
+
+
 class TestOtherRights:
     @pytest.mark.parametrize(
         ("right", "permission"),
@@ -346,6 +412,27 @@ class TestManyOwned:
                 return [Belonging("seating", "testapp.seat", shown), Belonging("", "accounts.user", [str(user.pk)])]
 
         assert set(Sharing().visible(ScheduledTask.objects.all(), ada)) == {shared}
+
+    @pytest.mark.parametrize("as_query", [(False, False), (True, False), (False, True), (True, True)])
+    def test_meet_where_something_is_in_both(self, person, seat, as_query):
+        mine, both, theirs = (seat(person(name)) for name in ("ada", "ben", "eve"))
+
+        def belonging(timeline, seats, is_query):
+            keys = [one.pk for one in seats]
+            ids = Seat.objects.filter(pk__in=keys) if is_query else [str(key) for key in keys]
+            return Belonging(timeline, "testapp.seat", ids)
+
+        first, second = as_query
+        known = belonging("seating", [mine, both], first)
+        others = [
+            (belonging("seating", [both, theirs], second), True),
+            (belonging("", [both], second), True),
+            (belonging("seating", [theirs], second), False),
+            (belonging("seating", [], second), False),
+            (belonging("accounting", [both], second), False),
+            (Belonging("", "accounts.user", [str(both.pk)]), False),
+        ]
+        assert [known.meets(one, using="default") for one, _meets in others] == [meets for _one, meets in others]
 
 
 class TestHolds:

@@ -1,28 +1,25 @@
-"""``docs/public.md`` is true: what it names is there, and what modules call their own is named."""
+"""``docs/reference/public.md`` is true: what it names is there, and what modules call their own is named."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields
 from importlib import import_module
-from pathlib import Path
 
 import pytest
 from django.apps import apps
-from django.conf import settings
 from django.core.management import get_commands
 from django.db.models import Model
 from django.dispatch import Signal
 
 import timeline.exceptions
 import timeline.signals
+from tests.pages import PAGES, text_of
 from timeline import models
 from timeline.conf import Settings
-from timeline.exceptions import TimelineDeprecationWarning, TimelineError
+from timeline.exceptions import TimelineDeprecationWarning, TimelineError, UnknownEventWarning
 
-ROOT = Path(settings.BASE_DIR)
-TEXT = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = text_of("reference/public")
 WHOLE = [
     "timeline",
     "timeline.admin",
@@ -64,7 +61,10 @@ class TestNames:
         defined = vars(timeline.exceptions).items()
         errors = {name for name, value in defined if isinstance(value, type) and issubclass(value, TimelineError)}
 
-        assert set(NAMES["timeline.exceptions"]) == errors | {TimelineDeprecationWarning.__name__}
+        assert set(NAMES["timeline.exceptions"]) == errors | {
+            TimelineDeprecationWarning.__name__,
+            UnknownEventWarning.__name__,
+        }
 
     def test_are_all_that_the_docs_import(self):
         shown = {

@@ -25,6 +25,7 @@ VALUES = {
     "hours": "mon-fri 09:00-17:00",
     "first": datetime(2026, 1, 5, 2, 0, tzinfo=UTC),
     "label": "shop.client",
+    "name": "promo",
     "last": datetime(2026, 1, 7, 2, 0, tzinfo=UTC),
     "occurrence": "batch 7",
     "run": "2026-01-05T02:00Z",

@@ -1,6 +1,8 @@
 """From stored keys and events to code."""
 
 import gc
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -100,6 +102,21 @@ class TestDiscover:
 
         assert list(found) == first
 
+    def test_takes_the_last_of_what_a_reload_declared_again(self, monkeypatch):
+        home = ModuleType("project.accounts.timelines.reloaded")
+        monkeypatch.setitem(sys.modules, home.__name__, home)
+        found, body = Registry(), {"__module__": home.__name__, "starts_on": (), "exits": {}}
+        home.Reloaded = old = type("Reloaded", (Trial,), body)
+        found.discover()
+
+        home.Reloaded = type("Reloaded", (Trial,), body)
+        found.discover()
+        found.discover()
+
+        assert found.timeline("reloaded").cls is home.Reloaded is not old
+        del home.Reloaded, old, found
+        gc.collect()  # No later discovery finds it.
+
     def test_has_been_done_at_start(self):
         assert registry.timeline(Trial) is Trial.definition
 
@@ -121,10 +138,32 @@ class TestRegister:
 
         assert known.timeline("sweep").cls is Sweep
 
+    def test_refuses_another_class_that_is_called_as_a_known_one_and_has_not_taken_its_place(self, known):
+        other = type("Sweep", (Timeline,), {"__module__": __name__, "sweep": vars(Sweep)["sweep"]})
+
+        with pytest.raises(DefinitionError, match=r"Sweep: has the name 'sweep', as tests\.test_registry\.Sweep has"):
+            known.register(other)
+
     @pytest.mark.parametrize("entity", ["testapp.Ordre", "tset.Order"])
     def test_refuses_an_entity_that_is_not_installed(self, entity):
         with pytest.raises(DefinitionError, match=f"Wrong: has entity = '{entity}', which is no installed model"):
             Registry().register(declare(entity=entity))
+
+    @pytest.mark.parametrize("entity", ["testapp.Ordre", "tset.Order", "testap.order", "accounts.Order"])
+    def test_names_the_model_that_is_meant(self, entity):
+        with pytest.raises(DefinitionError, match=r"no installed model\. Did you mean 'testapp\.Order'\?$"):
+            Registry().register(declare(entity=entity))
+
+    @pytest.mark.parametrize("entity", ["testapp.Zebra", "nobody.Nothing"])
+    def test_says_how_a_model_is_named_where_none_is_alike(self, entity):
+        with pytest.raises(DefinitionError, match=r"Use \"app_label\.Model\" of an installed app\.$"):
+            Registry().register(declare(entity=entity))
+
+    def test_does_not_mean_a_proxy(self):
+        with pytest.raises(DefinitionError) as refused:
+            Registry().register(declare(entity="testapp.OrderProxi"))
+
+        assert "testapp.OrderProxy" not in str(refused.value)
 
     def test_refuses_a_proxy_and_names_its_model(self):
         with pytest.raises(DefinitionError, match=r"has a proxy as entity.*Name 'testapp\.Order'"):
@@ -206,10 +245,15 @@ class TestTimeline:
     def test_finds_by_name_and_by_class(self, known, timeline):
         assert known.timeline(timeline) is Shipping.definition
 
-    @pytest.mark.parametrize("timeline", ["shiping", "", None, 3])
-    def test_lists_what_is_known_when_there_is_none(self, known, timeline):
-        with pytest.raises(UnknownTimeline, match=f"'{timeline}' is not registered. Known: shipping, sweep.") as caught:
+    @pytest.mark.parametrize(
+        ("timeline", "meant"), [("shiping", "Did you mean 'shipping'? "), ("", ""), (None, ""), (3, "")]
+    )
+    def test_lists_what_is_known_when_there_is_none(self, known, timeline, meant):
+        with pytest.raises(UnknownTimeline) as caught:
             known.timeline(timeline)
+
+        said = f"timeline: '{timeline}' is not registered. {meant}Known: shipping, sweep."
+        assert str(caught.value) == said
 
         assert caught.value.name == str(timeline)
 
@@ -235,9 +279,13 @@ class TestTask:
         with pytest.raises(UnknownTask) as caught:
             known.task(key)
 
-        assert str(caught.value) == (
-            f"task_key: {key!r} is not registered. Known: shipping.recall, shipping.ship, sweep.sweep."
-        )
+        said = str(caught.value)
+        assert said.startswith(f"task_key: {key!r} is not registered. ")
+        assert said.endswith("Known: shipping.recall, shipping.ship, sweep.sweep.")
+
+    def test_says_which_is_meant_when_one_is_like_it(self, known):
+        with pytest.raises(UnknownTask, match=r"Did you mean 'shipping\.ship'\?"):
+            known.task("shipping.shp")
 
 
 class TestQuestions:

@@ -1,22 +1,23 @@
-"""The page that says what can be relied on: each row of its tables names tests, and these are there."""
+"""The pages that say what can be relied on: each row of their tables names tests, and these are there."""
 
 from __future__ import annotations
 
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 
-PAGE = (Path(settings.BASE_DIR) / "docs" / "reliability.md").read_text(encoding="utf-8")
-TESTS = Path(settings.BASE_DIR) / "tests"
+from tests.pages import DOCS, ROOT
+
+PAGES = sorted((DOCS / "explanation").glob("reliability*.md"))
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+TESTS = ROOT / "tests"
 NAME = re.compile(r"`([\w/]+\.py)(?:::(\w+))?(?:::(\w+))?`")
 ROWS = [
-    line for line in PAGE.splitlines() if line.startswith("|") and not line.startswith(("|---", "| what happens |"))
+    line for line in TEXT.splitlines() if line.startswith("|") and not line.startswith(("|---", "| what happens |"))
 ]
-NAMED = sorted(set(NAME.findall(PAGE)))
+NAMED = sorted(set(NAME.findall(TEXT)))
 
 
 @cache
@@ -32,9 +33,9 @@ def names_in(file: str) -> dict[str, set[str]]:
     return {name: {test for test in tests if test.startswith("test_")} for name, tests in found.items()}
 
 
-class TestPage:
+class TestPages:
     def test_has_a_table_for_each_kind_of_trouble(self):
-        assert len(re.findall(r"^\| what happens \|", PAGE, re.MULTILINE)) >= 5
+        assert len(re.findall(r"^\| what happens \|", TEXT, re.MULTILINE)) >= 5
         assert len(ROWS) > 30
 
     @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:60])
@@ -49,7 +50,7 @@ class TestPage:
     def test_names_tests_that_are_there(self, named):
         file, kind, test = named
 
-        assert Path(TESTS / file).name.startswith("test_")
+        assert (TESTS / file).name.startswith("test_")
         found = names_in(file)
         assert any(found.values())
         if kind.startswith("test_"):

@@ -8,7 +8,7 @@ import pytest
 
 from timeline.lifecycle import ReasonCode, RunEnd
 from timeline.models import TimelineRun
-from timeline.reading.retelling import retold_end
+from timeline.reading.reason_texts import retold_end
 from timeline.runs import MAX_TEXT, end, end_open, reopen
 
 
@@ -35,7 +35,7 @@ class TestEnd:
         end([run], how, "paid", now=now, using="default")
 
         assert stored(run) == (run.ended_at, run.end_code, run.end_reason) == (now, how, "paid")
-        assert (run.is_open, run.end) == (False, RunEnd.EXIT if how is RunEnd.FINISHED else how)
+        assert (run.is_open, run.end) == (False, how)
 
     @pytest.mark.parametrize("how", RunEnd, ids=str)
     def test_says_the_word_for_it_without_a_text(self, run, now, how):
@@ -106,19 +106,6 @@ class TestFinished:
 
         assert (run.end, run.is_finished) == (RunEnd.EXIT, False)
 
-    @pytest.mark.parametrize(
-        ("code", "text", "how"),
-        [
-            ("", "finished", RunEnd.FINISHED),
-            ("", "paid", RunEnd.EXIT),
-            ("finished", "paid", RunEnd.EXIT),  # Opened again and ended by an earlier version.
-        ],
-    )
-    def test_is_known_of_runs_that_an_earlier_version_ended(self, run, now, code, text, how):
-        TimelineRun.objects.filter(pk=run.pk).update(ended_at=now, end_code=code, end_reason=text)
-
-        assert TimelineRun.objects.get().end is how
-
 
 class TestRetoldEnd:
     @pytest.mark.parametrize(
@@ -126,7 +113,6 @@ class TestRetoldEnd:
         [
             (RunEnd.FINISHED, "finished", "abgeschlossen"),
             (RunEnd.ENTITY_GONE, "the entity was deleted", "das Objekt wurde gelöscht"),
-            ("", "the entity was deleted", "das Objekt wurde gelöscht"),
             (RunEnd.EXIT, "finished", "finished"),
             (RunEnd.LEFT, "the entity was deleted", "the entity was deleted"),
         ],

@@ -217,6 +217,13 @@ class TestExplain:
     def test_tells_the_story_of_a_task(self, ship):
         assert "delivery.ship for testapp.order" in shortcuts.explain(ship)
 
+    def test_takes_its_id_as_each_verb_does(self, ship):
+        assert shortcuts.explain(ship.pk) == shortcuts.explain(ship)
+
+    def test_says_that_there_is_none_of_an_id(self, ship):
+        with pytest.raises(ScheduledTask.DoesNotExist):
+            shortcuts.explain(UUID(int=7))
+
 
 class TestEveryShortcut:
     VERBS = [
@@ -225,10 +232,7 @@ class TestEveryShortcut:
         if verb.__module__.startswith(shortcuts.__name__) and not name.startswith("_")
     ]
 
-    # ``explain`` takes a row, which says itself where it lives.
-    @pytest.mark.parametrize(
-        "verb", [verb for verb in VERBS if verb is not shortcuts.explain], ids=lambda verb: verb.__name__
-    )
+    @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
     def test_lets_the_database_be_named(self, verb):
         assert inspect.signature(verb).parameters["using"].default is None
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, Permission
 from django.db import router
-from django.test import RequestFactory
+from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from project.accounts.models import User
+from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity
-from timeline.operations.identifying import sign_of_poller
 from timeline.views import health
 
 
@@ -45,6 +46,14 @@ def ask():
 class TestHealth:
     def test_is_200_and_well_where_all_is_well(self, ask):
         assert ask() == (200, {"status": "well"})
+
+    def test_tells_everybody_by_whatever_session(self):
+        """A cookie spells NUL as an escape, and no database looks for that."""
+        octal = "\\000" * 40
+
+        answer = Client().get("/health/", HTTP_COOKIE=f'{settings.SESSION_COOKIE_NAME}="{octal}"')
+
+        assert (answer.status_code, answer.json()) == (200, {"status": "well"})
 
     def test_is_503_and_sick_where_nobody_polls(self, ask):
         Identity.objects.update(polled_at=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.testapp.models import Order
 from timeline import BACK, OPEN, Machine, after, task
+from timeline.features.machines.edges import see_edges
 from timeline.shortcuts import emit, start
-from timeline.store.edges import see_edges
 from timeline.testing import only_timelines
 
 

@@ -12,12 +12,12 @@ from django.db.models import Q
 from project.accounts.models import User
 from tests.testapp.models import Order
 from timeline import IGNORE, Machine, Retry, Then, Timeline, after, at, before, created, each_of, shortcuts, task
-from timeline.definition import Answer
+from timeline.definition import TableAnswer
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.emitting import Emission
-from timeline.operations.scheduling import Scheduled
-from timeline.operations.starting import Started
-from timeline.reading.foreseeing import Outlook
+from timeline.operations.emit import Emission
+from timeline.operations.schedule import Scheduled
+from timeline.operations.start import Started
+from timeline.reading.outlook import Outlook
 
 
 def has_payment(user: User) -> bool:
@@ -104,7 +104,7 @@ class Doors(Machine):
 
 
 def moves(order: Order) -> None:
-    assert_type(Doors.next(Door.SHUT, "door.opened"), str | Answer)
+    assert_type(Doors.next(Door.SHUT, "door.opened"), str | TableAnswer)
     assert_type(shortcuts.emit("door.shut", order, machine=Doors, expect=Door.OPEN).moved, tuple[TimelineRun, ...])
     shortcuts.emit("door.shut", order, expect=3)  # type: ignore[arg-type]  # A state is text.
     assert_type(Doors().open(order), Then)

@@ -27,7 +27,7 @@ from timeline.definition import (
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError, TransitionNotAllowed
 from timeline.timing import after, approval, at, before, each_of, every, on, wait_for, window
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BACK",

@@ -17,6 +17,7 @@ class TimelineConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect everything; runs when all models are there."""
+        from django.core.signals import got_request_exception
         from django.db.models.signals import class_prepared, post_migrate
 
         from timeline import checks, receivers
@@ -30,8 +31,9 @@ class TimelineConfig(AppConfig):
         for definition in registry:  # Those that somebody registered before.
             receivers.on_register(label=definition.label)
         post_migrate.connect(receivers.on_migrate, sender=self, dispatch_uid="timeline.on_migrate")
+        got_request_exception.connect(receivers.on_request_failed, dispatch_uid="timeline.on_request_failed")
         if find_spec("celery"):
             from timeline.signals import work_due
-            from timeline.tasks.hinting import hinter
+            from timeline.tasks.broker import hinter
 
             work_due.connect(hinter.work_due, dispatch_uid="timeline.hint")

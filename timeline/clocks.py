@@ -1,8 +1,8 @@
 """
 The two clocks.
 
-Story time is what the product is about (anchors, due times, the log): the database's clock, unless a test or a demo
-sets another. Machine time is what leases and heartbeats are about: always the database's real clock, read inside SQL.
+Story time (anchors, due times, the log) is the database's clock, unless a test or a demo sets another. Machine time (leases,
+heartbeats) is always the database's real clock, read inside SQL.
 """
 
 from __future__ import annotations
@@ -31,15 +31,7 @@ _override: Callable[[], datetime] | None = None
 
 
 def story_now(using: str) -> datetime:
-    """
-    Read story time. Faces do this once and pass it down as ``now``.
-
-    Args:
-        using: Database alias whose clock is asked.
-
-    Returns:
-        Aware, in UTC.
-    """
+    """Read story time: aware, in UTC. Faces do this once and pass it down."""
     if _override is not None:
         return _override()
     if (path := get_settings().CLOCK) is not None:
@@ -61,13 +53,7 @@ def is_told() -> bool:
 
 
 class SteadyClock:
-    """
-    Story time for a worker, which reads it several times a task: the database is asked once a second, and what has passed
-    since is counted here. A clock that a test, a demo or the settings tell is asked each time. Safe in threads.
-
-    Args:
-        using: Database alias whose clock is asked.
-    """
+    """Story time for a worker, safe in threads: asked once a second and counted on, unless a test or the settings tell it."""
 
     def __init__(self, using: str) -> None:
         self._using = using
@@ -84,14 +70,7 @@ class SteadyClock:
 
 
 class CountedClock:
-    """
-    Story time from now on: no statement asks for it. A clock that a test, a demo or the settings tell is asked each time.
-
-    Args:
-        now: Story time at a moment.
-        using: Database alias whose clock it is.
-        begun: That moment by ``monotonic()``; left out: this one.
-    """
+    """Story time from now on, or from ``begun`` by ``monotonic()``: no statement asks for it, but a told clock is asked."""
 
     def __init__(self, now: datetime, using: str, *, begun: float | None = None) -> None:
         self._begun = now, monotonic() if begun is None else begun
@@ -116,11 +95,9 @@ def story_time(clock: Callable[[], datetime]) -> Iterator[None]:
 
 class MachineTime(Func):
     """
-    Machine time as an SQL expression: the real clock at the moment the statement reads it.
+    Machine time as an SQL expression: the real clock at the moment the statement reads it, plus ``plus``.
 
-    Args:
-        plus: Added to it; may be negative.
-        once: Read when the statement begins, not for each row: what is compared with it is then looked for in an index.
+    ``once``: read when the statement begins, not for each row, so that an index can be used.
     """
 
     output_field = DateTimeField()

@@ -1,9 +1,4 @@
-"""
-Parts of the conditions of CHECKs, in few words.
-
-PostgreSQL reads the conditions of a table's CHECKs anew for each statement that writes to it. To read long ones takes longer
-than to write a row.
-"""
+"""Parts of the conditions of CHECKs, in few words: PostgreSQL reads them anew for each statement that writes to the table."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import URLValidator, validate_email
 
+from timeline.suggestions import did_you_mean, near
+
 FIRST_RESEND: Final = timedelta(seconds=15)
 
 
@@ -24,11 +26,14 @@ class Settings:
         ALERTS: Addresses that are written to when a task is discarded; empty: nobody. None: Django's ``ADMINS``.
         AUTOSTART: Whether events and inserted rows start runs. Off in a host's own tests; ``start()`` works always.
         BASE_URL: Where people reach the site, as ``https://example.com``: what mails link to. Empty: they have no links.
+        CANCEL_UNDEFINED: Whether sweeps and all that reconciles cancel open rows of tasks that their timeline does not have any
+            more, and sweeps end runs of timelines that are not declared. Off: they rest until somebody applies the plan.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
         FIGURES_RETENTION: How long figures by the hour are kept. None: for ever.
         LEASE: How long a claimed or active row belongs to its worker; extended while it runs. Once over, the attempt is lost.
         LIVE_STREAMS: How many open pages a process of the site keeps a connection for, under ASGI; 0: none. The others ask.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
+        MAX_GONE: If more entities than this are missing in one look, they are not taken for deleted. None: any number may be.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
         MAX_PENDING: How many claimed tasks of a queue may be on their way through the broker at a time; at least 1.
         METRICS_TOKEN: A request with it may read the metrics; 16 characters or more. Empty: no token gives access.
@@ -40,18 +45,21 @@ class Settings:
         SECRET_NAMES: Endings, as whole words, that no name in a payload may have; empty: all names are allowed.
         SILENCE: How long a worker may give no sign before what it runs counts as lost.
         SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
-        STRICT_EVENTS: Whether an event that no timeline knows is refused (``UnknownEvent``). Else: a warning, with ``DEBUG``.
+        STRICT_EVENTS: Whether an event that no timeline knows is refused (``UnknownEvent``): True: always; False: never. None:
+            from outside, and where it is only tried. What is not refused brings a warning, with ``DEBUG`` and in tests.
         SWEEP_INTERVAL: How often all open runs are compared with their entities, for changes that no signal saw. None: never.
     """
 
     ALERTS: Collection[str] | None = None
     AUTOSTART: bool = True
     BASE_URL: str = ""
+    CANCEL_UNDEFINED: bool = False
     CLOCK: str | None = None
     FIGURES_RETENTION: timedelta | None = timedelta(days=90)
     LEASE: timedelta = timedelta(seconds=60)
     LIVE_STREAMS: int = 500
     MAX_ATTEMPTS: int = 5
+    MAX_GONE: int | None = 20
     MAX_LOST: int = 3
     MAX_PENDING: int = 1000
     METRICS_TOKEN: str = ""
@@ -78,7 +86,7 @@ class Settings:
     )
     SILENCE: timedelta = timedelta(seconds=12)
     SITE: str = ""
-    STRICT_EVENTS: bool = False
+    STRICT_EVENTS: bool | None = None
     SWEEP_INTERVAL: timedelta | None = timedelta(minutes=10)
 
     @property
@@ -121,11 +129,13 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "ALERTS": (tuple, list, set, frozenset, type(None)),
     "AUTOSTART": (bool,),
     "BASE_URL": (str,),
+    "CANCEL_UNDEFINED": (bool,),
     "CLOCK": (str, type(None)),
     "FIGURES_RETENTION": (timedelta, type(None)),
     "LEASE": (timedelta,),
     "LIVE_STREAMS": (int,),
     "MAX_ATTEMPTS": (int,),
+    "MAX_GONE": (int, type(None)),
     "MAX_LOST": (int,),
     "MAX_PENDING": (int,),
     "METRICS_TOKEN": (str,),
@@ -137,7 +147,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "SECRET_NAMES": (tuple, list, set, frozenset),
     "SILENCE": (timedelta,),
     "SITE": (str,),
-    "STRICT_EVENTS": (bool,),
+    "STRICT_EVENTS": (bool, type(None)),
     "SWEEP_INTERVAL": (timedelta, type(None)),
 }
 
@@ -169,10 +179,25 @@ def get_settings() -> Settings:
     return _read[1]
 
 
+def called_otherwise(setting: str, known: Collection[str]) -> list[str]:
+    """
+    Names of settings that are called almost like one of ours, and hold what that would: nobody reads them.
+
+    Args:
+        setting: What ours is called.
+        known: Names that may stand in it.
+    """
+    alike = [name for name in dir(settings) if name.isupper() and name != setting and near(name, [setting])]
+    given = {name: getattr(settings, name) for name in alike}
+    return [name for name, value in given.items() if isinstance(value, dict) and not value.keys().isdisjoint(known)]
+
+
 def _check(name: str, value: object) -> None:
     if name not in _KINDS:
-        known = ", ".join(field.name for field in fields(Settings))
-        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is not a setting. Known: {known}.")
+        known = [field.name for field in fields(Settings)]
+        meant = did_you_mean(name, known)
+        said = f"TIMELINE[{name!r}] is not a setting. {meant} Known: {', '.join(known)}."
+        raise ImproperlyConfigured(" ".join(said.split()))
     if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
         wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
         shown = "of another type" if name in _SECRET else repr(value)

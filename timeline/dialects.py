@@ -1,8 +1,7 @@
 """
 The differences between PostgreSQL and SQLite, and the text of their statements.
 
-Code that depends on them asks the dialect of a database. No other module compares the names of databases, except migrations,
-which are history.
+Except for migrations, which are history, no other module compares the names of databases.
 """
 
 from __future__ import annotations
@@ -33,24 +32,21 @@ class Dialect:
     One kind of database: its features, how it takes values, and its statements.
 
     Args:
-        vendor: Its name in ``connection.vendor``, and in the names of its files in ``timeline/sql``.
-        words: Its texts for statements that both databases have in common: name of the placeholder → text. In a text,
-            ``change`` is the change that is written; see ``columns.sql``.
-        has_one_writer: Whether only one transaction writes at a time. Then rows are not locked, so nobody waits for a row or
-            skips it; and a transaction that writes sees everything that others have committed.
+        vendor: As ``connection.vendor`` has it, and the names of its files in ``timeline/sql``.
+        words: Placeholder → text, for statements that both databases share; ``change`` in it is the change written; see
+            ``columns.sql``.
+        has_one_writer: Whether only one transaction writes at a time. Then rows are not locked, and a writer sees all that was
+            committed.
         has_set_statements: Whether one statement can find, lock and change rows, and write to several tables. Otherwise rows
-            are read first, and each table is written separately.
+            are read first.
         has_settings: Whether it has settings that end with the transaction, such as how long a statement may take.
         has_arrays: Whether a parameter can be an array. Otherwise a list is JSON.
-        has_time_types: Whether it has types for moments and for lengths of time. Otherwise a moment is text, and a length is
-            a number of seconds.
+        has_time_types: Whether there are types for moments and lengths. Otherwise a moment is text, a length is in seconds.
         has_strict_casts: Whether a cast fails if the text is not a value of the type. Otherwise it reads as much as it can.
-        has_foreign_keys: Whether our tables have foreign keys. Otherwise triggers keep rows to which others refer.
-        has_trigger_functions: Whether triggers call functions, and can be replaced. Otherwise each trigger has its own text,
-            and the old one is dropped first.
+        has_foreign_keys: Whether our tables have them. Otherwise triggers keep rows to which others refer.
+        has_trigger_functions: Whether triggers call functions that can be replaced. Otherwise the old trigger is dropped first.
         can_notify: Whether connections can tell each other that something is due.
-        instant: How a statement reads ``{0}``, a column with a moment, so that it can calculate with it. NULL if the column has
-            another value.
+        instant: How a statement reads ``{0}``, a column with a moment, to calculate with it; NULL for other values.
         midnight: The same for a column with a day: when it begins in UTC.
     """
 
@@ -70,18 +66,11 @@ class Dialect:
 
     def sql(self, verb: str, *, package: str = "timeline") -> str:
         """
-        The text of a statement. Each is in a file: ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` if both databases
-        have the same.
+        The text of ``sql/<verb>.<vendor>.sql`` or ``sql/<verb>.sql`` in the package, without comment lines;
+        ``FileNotFoundError``.
 
-        Comment lines are left out. Values are parameters only. ``{final}``, ``{leased}``, ``{open}``, ``{waiting}``,
-        ``{at_rest}`` and ``{pairs}`` stand for sets of the lifecycle, and the ``words`` of the database for their texts.
-
-        Args:
-            verb: What the statement does.
-            package: The package that has it in its folder ``sql``.
-
-        Raises:
-            FileNotFoundError: if there is no such file.
+        Values are parameters only. ``{final}``, ``{leased}``, ``{open}``, ``{waiting}``, ``{at_rest}`` and ``{pairs}`` stand
+        for sets of the lifecycle.
         """
         return _read(self, verb, package)
 
@@ -90,12 +79,7 @@ class Dialect:
         return list(values) if self.has_arrays else json.dumps(list(values))
 
     def entities_of(self, refs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-        """
-        The parameters from which a statement reads entities, each a label and an id.
-
-        Returns:
-            Two lists, ``labels`` and ``ids``; or one list of pairs, ``entities``.
-        """
+        """The parameters of entities: two lists, ``labels`` and ``ids``; or one list of pairs, ``entities``."""
         refs = list(refs)
         if self.has_arrays:
             return {"labels": [label for label, _id in refs], "ids": [key for _label, key in refs]}
@@ -106,12 +90,7 @@ class Dialect:
         return length if self.has_time_types else length.total_seconds()
 
     def ago(self, length: timedelta) -> timedelta | str:
-        """
-        How long ago something was, as a parameter.
-
-        Returns:
-            The length, which the statement subtracts from a time; or text such as ``-90.000 seconds``, which it adds.
-        """
+        """How long ago, as a parameter: a length that is subtracted; or text such as ``-90.000 seconds`` that is added."""
         return length if self.has_time_types else f"{(-length).total_seconds():+.3f} seconds"
 
 
@@ -181,15 +160,7 @@ _BY_VENDOR: Final = {dialect.vendor: dialect for dialect in (POSTGRESQL, SQLITE)
 
 @cache
 def dialect_of(using: str) -> Dialect:
-    """
-    The dialect of a database.
-
-    Args:
-        using: Database alias.
-
-    Raises:
-        ImproperlyConfigured: if it is of a kind that we do not support.
-    """
+    """The dialect of a database; ``ImproperlyConfigured`` if we do not support its kind."""
     vendor = connections[using].vendor
     if vendor not in _BY_VENDOR:
         raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")

@@ -18,10 +18,10 @@ _last = 0
 
 def uuid7() -> UUID:
     """
-    Make the next id of this process: later ones sort after earlier ones, also within one millisecond.
+    The next id of this process: later ones sort after earlier ones, whatever the system's clock does.
 
-    Layout of RFC 9562, section 5.7: 48 bits of Unix milliseconds, then 12 bits of sub-millisecond time (its method 3),
-    then 62 random bits. The 60 bits of time step by at least one each call, whatever the system's clock does.
+    RFC 9562, 5.7: 48 bits of Unix milliseconds, 12 of sub-millisecond time (method 3), 62 random bits; each call adds one at
+    least.
     """
     return uuid7s(1)[0]
 

@@ -1,8 +1,7 @@
 """
-The life of a task: eight states and the only ways between them.
+The life of a task: eight states and the only ways between them. Pure rules.
 
-``TRANSITIONS`` is the only table of these ways. The final states, the CHECK constraints, the database trigger and many tests
-are made from it; a test compares the table in the docs with it. Pure rules: no database.
+``TRANSITIONS`` is the only table: final states, CHECKs, the database trigger and tests are made from it.
 """
 
 from __future__ import annotations
@@ -169,22 +168,14 @@ class Reason:
         return cls(ReasonCode.OPERATOR, text, actor)
 
 
-def target(state: State, *triggers: Trigger, task: object = "") -> State:
+def target(state: State, *triggers: Trigger, task: object = "", verb: str = "") -> State:
     """
-    Give the state to which the triggers lead, one after the other.
-
-    Args:
-        state: The present state of the task.
-        triggers: One; or two that one write may make, see ``COMPOSED``.
-        task: Named in the error only.
-
-    Raises:
-        TransitionNotAllowed: if the table has no such move, or the pair may not be composed.
+    The state to which the triggers lead, one or two of ``COMPOSED``; ``TransitionNotAllowed`` if the table has no such move.
     """
     end = state
     for trigger in triggers:
         if (end, trigger) not in TRANSITIONS:
-            raise TransitionNotAllowed(end.value, trigger.value, _REMEDIES[end], task)
+            raise TransitionNotAllowed(end.value, trigger.value, _REMEDIES[end], task, verb)
         end = TRANSITIONS[end, trigger]
     if len(triggers) > 2 or (len(triggers) == 2 and (state, end) not in COMPOSED):
         raise TransitionNotAllowed(state.value, " + ".join(triggers), _("Make one move at a time."), task)

@@ -4,78 +4,62 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import unicodedata
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from timeline.conf import get_settings
 from timeline.exceptions import InvalidInput, NotPlainJSON, PayloadTooLarge
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
+
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 64
 _TEXT: Final = json.JSONEncoder(ensure_ascii=False)  # One for all: a call of ``json.dumps`` makes one for itself.
 
+# ``accessToken``, ``access_token`` and ``access-token`` have the same words.
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PASSED_OVER: Final = ("code", "value")
+
 
 def check_text(field: str, value: object, longest: int, *, least: int = 0) -> None:
-    """
-    Refuse what a text column does not hold.
-
-    Args:
-        field: Name of the argument, for the error.
-        value: Text of so many characters.
-        longest, least: Bounds of its length.
-
-    Raises:
-        InvalidInput: naming the field.
-    """
+    """Refuse what a text column of ``least`` to ``longest`` characters does not hold; ``InvalidInput`` names the field."""
     if not isinstance(value, str) or not least <= len(value) <= longest or "\x00" in value or not is_encodable(value):
         fitting = _("Give text of at most %(longest)s characters, without NUL.")
         if least:
             fitting = _("Give text of %(least)s to %(longest)s characters, without NUL.")
         said = {"value": f"{value!a:.60}", "least": least, "longest": longest}
-        raise InvalidInput(field, _("%(value)s does not do."), fitting, **said)
+        raise InvalidInput(field, _("%(value)s is not allowed."), fitting, **said)
 
 
 def check_is_text(field: str, value: object) -> None:
-    """
-    Refuse what is no text. Text of any length is taken: it is cut when it is stored.
-
-    Raises:
-        InvalidInput: naming the field.
-    """
+    """Refuse what is no text (``InvalidInput``). Text of any length is taken, and cut when stored."""
     if not isinstance(value, str):
         raise unfit(field, value, _("Give text."))
 
 
 def check_is_dict(field: str, value: object) -> None:
-    """
-    Refuse what is no dict.
-
-    Raises:
-        InvalidInput: naming the field.
-    """
+    """Refuse what is no dict; ``InvalidInput`` names the field."""
     if not isinstance(value, dict):
         raise InvalidInput(field, _("is a %(kind)s."), _("Give a dict."), kind=type(value).__name__)
 
 
 def check_flag(field: str, value: object) -> None:
-    """
-    Refuse what is neither True nor False: the text ``"no"`` would count as yes.
-
-    Raises:
-        InvalidInput: naming the field.
-    """
+    """Refuse what is neither True nor False (``InvalidInput``): the text ``"no"`` would count as yes."""
     if not isinstance(value, bool):
         raise unfit(field, value, _("Give True or False."))
 
 
 def unfit(field: str, value: object, remedy: StrOrPromise) -> InvalidInput:
     """The error for a value of a wrong kind."""
-    return InvalidInput(field, _("%(value)s does not do."), remedy, value=f"{value!a:.60}")
+    return InvalidInput(field, _("%(value)s is not allowed."), remedy, value=f"{value!a:.60}")
 
 
 def as_text(text: str) -> str:
@@ -93,29 +77,17 @@ def clip(text: str, length: int) -> str:
 
 def check_json(field: str, value: object) -> int:
     """
-    Refuse what JSON cannot hold exactly.
-
-    Args:
-        field: Name of the argument, for the error.
-        value: Anything; tuples, sets, dates, Decimals and models are refused rather than converted.
-
-    Returns:
-        How many bytes its JSON has.
+    Refuse what JSON cannot hold exactly; how many bytes its JSON has.
 
     Raises:
-        NotPlainJSON: names the place inside the value.
+        NotPlainJSON: names the place inside the value; tuples, sets, dates, Decimals and models are refused, too.
         PayloadTooLarge: if its JSON is over 64 KiB.
     """
     return len(json_text(field, value).encode())
 
 
 def json_text(field: str, value: object) -> str:
-    """
-    Write a value as JSON, and refuse what that cannot hold exactly: see ``check_json``.
-
-    Raises:
-        As ``check_json``.
-    """
+    """Write a value as JSON; refuses like ``check_json``."""
     if not _is_simple(value, 0):
         _check(field, value, "", 0)
     try:
@@ -128,12 +100,7 @@ def json_text(field: str, value: object) -> str:
 
 
 def same_json(one: object, other: object) -> bool:
-    """
-    Whether two values are the same JSON: numbers by their value, however they were written.
-
-    PostgreSQL keeps numbers so: the float that was written ``1e+23`` is read as a whole number, which Python tells from it.
-    And True is no number, though Python takes it for 1.
-    """
+    """Whether two values are the same JSON: numbers by value, as PostgreSQL keeps them; True is no number."""
     return _by_value(one) == _by_value(other)
 
 
@@ -198,3 +165,48 @@ def is_encodable(text: str) -> bool:
 
 def _at(path: str) -> StrOrPromise:
     return format_lazy(_(" at {path}"), path=path) if path else ""
+
+
+def check_data(field: str, value: object) -> int:
+    """Refuse what ``check_json`` refuses, or a name such as ``password`` in it (``InvalidInput``). Size in bytes."""
+    size = check_json(field, value)
+    if value and (name := next(_secrets(value), None)):
+        problem = _("has the name %(name)r, which looks like that of a secret.")
+        remedy = _("Keep it with your own models, and send what it is found by, e.g. %(name)s_id.")
+        raise InvalidInput(field, problem, remedy, name=name)
+    return size
+
+
+def _secrets(value: object) -> Iterator[str]:
+    """Names that look like those of secrets, at any depth. What is yes, no or nothing is no secret."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            if not isinstance(item, bool | None) and is_secret(name):
+                yield name
+            yield from _secrets(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _secrets(item)
+
+
+def is_secret(name: str) -> bool:
+    """
+    Whether a name ends in a word of ``SECRET_NAMES``, word by word: ``clientSecret``, ``api_key``, but not ``otp_id``.
+
+    Numbers, ``code`` and ``value`` after it are passed over: ``otp_code``, ``password_2``.
+    """
+    words = _words(unicodedata.normalize("NFKC", name))
+    while words and (words[-1].isdigit() or words[-1] in _PASSED_OVER):
+        words.pop()
+    said = f"_{'_'.join(words)}"
+    known = [_words(secret) for secret in get_settings().SECRET_NAMES]
+    return any(said.endswith((f"_{form}", f"_{form}s")) for secret in known if secret for form in _forms(secret))
+
+
+def _forms(words: list[str]) -> tuple[str, str]:
+    """How a name may be written: as its words, or in one: ``apikey``."""
+    return "_".join(words), "".join(words)
+
+
+def _words(name: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(name)]

@@ -7,26 +7,25 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.contrib.auth import get_permission_codename, get_user_model
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
-from timeline.models import EntityRef, ScheduledTask, model_of, ref_as
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of, ref_as
 from timeline.models.entities import keys_of
-from timeline.models.families import kinds_of
+from timeline.models.families import can_be_looked_up, kinds_of, naming_one_of
 from timeline.models.kin import Names, keys_within, names_of
-from timeline.models.owned import can_be_looked_up, naming_one_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
     from timeline.definition import Definition
-    from timeline.models import TimelineRun
     from timeline.models.bulk_action import BulkActionQuerySet
-    from timeline.models.hold import HoldQuerySet
+    from timeline.models.decisions import HoldQuerySet
     from timeline.models.run import TimelineRunQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
 
@@ -116,6 +115,24 @@ class Belonging(NamedTuple):
             return self.looked_up[ref.id]
         return any(self.ids.filter(pk=key).exists() for key in keys_of(self.ids.model, [ref]))
 
+    def meets(self, other: Belonging, *, using: str) -> bool:
+        """Whether something is in both: by a query, however much is in either, but for accounts that are named by their key."""
+        if self.label != other.label or (self.timeline and other.timeline and self.timeline != other.timeline):
+            return False
+        if not (self.timeline or other.timeline or isinstance(self.ids, QuerySet) or isinstance(other.ids, QuerySet)):
+            return bool({*self.ids} & {*other.ids})
+        model = model_of(self.label)
+        return model is not None and model._base_manager.using(using).filter(self._within, other._within).exists()
+
+    @property
+    def _within(self) -> Q:
+        """Condition on the entities themselves."""
+        if isinstance(self.ids, QuerySet):
+            return Q(pk__in=self.ids.order_by().values("pk"))
+        model = model_of(self.label)
+        keys = list(keys_of(model, [EntityRef(self.label, key) for key in self.ids])) if model is not None else []
+        return Q(pk__in=keys) if keys else Q(pk__isnull=True)  # A query, too: it takes as long.
+
     def look_up(self, refs: Iterable[EntityRef]) -> None:
         """Find out which of these entities are among them, by one query, where each would be one by itself."""
         if self.looked_up is None or not isinstance(self.ids, QuerySet):
@@ -170,12 +187,44 @@ class TimelinePolicy:
 
     def sees_timeline(self, user: User, timeline: str, ref: EntityRef, *, using: str) -> bool:
         """Whether the user may see what this timeline has, and would have, for the entity."""
-        if self._has(user, "view_scheduledtask"):
-            return True
+        return self._has(user, "view_scheduledtask") or self._is_whose(user, timeline, ref, using)
+
+    def is_theirs(self, user: User, task: ScheduledTask) -> bool:
+        """Whether a task is about the user, or about what its timeline declares as theirs; staff's rights do not matter."""
+        return self._is_whose(user, task.timeline, task.entity_ref, task._state.db or DEFAULT_DB_ALIAS)
+
+    def _is_whose(self, user: User, timeline: str, ref: EntityRef, using: str) -> bool:
         if not getattr(user, "is_active", False) or user.pk is None:
             return False
         theirs = self.belongings(user, using=using)
         return any(belonging.timeline in ("", timeline) and belonging.names(ref) for belonging in theirs)
+
+    def may_see(self, user: User, refs: Iterable[EntityRef], *, using: str) -> bool:
+        """
+        Whether rows about one of these, names of an entity, may be among those that the user sees. It is asked before rows are:
+        how long it takes to find nothing among them tells how many there are. A policy that has a ``visible`` or a
+        ``sees_timeline`` of its own says it by its rows, so that the answer is yes.
+        """
+        if self._knows_more or self._has(user, "view_scheduledtask"):
+            return True
+        if not getattr(user, "is_active", False) or user.pk is None:
+            return False
+        refs = list(refs)
+        return any(known.names(ref) for known in self.belongings(user, using=using) for ref in refs)
+
+    def may_see_of(self, user: User, other: User, *, using: str) -> bool:
+        """The same of rows about another user, and about what is theirs: whether anything is both of theirs."""
+        if self._knows_more or self._has(user, "view_scheduledtask"):
+            return True
+        if not getattr(user, "is_active", False) or user.pk is None:
+            return False
+        theirs = self.belongings(other, using=using)
+        return any(mine.meets(known, using=using) for mine in self.belongings(user, using=using) for known in theirs)
+
+    @property
+    def _knows_more(self) -> bool:
+        ours = (type(self).visible, type(self).concerning) == (TimelinePolicy.visible, TimelinePolicy.concerning)
+        return self._asks_of_each or not ours
 
     def look_up(self, user: User, refs: Iterable[EntityRef], *, using: str) -> None:
         """Find out which of these entities are a user's before it is asked of each: one query for each timeline, if any."""
@@ -228,38 +277,80 @@ class TimelinePolicy:
         names = [get_permission_codename(verb, model._meta) for verb in ("view", "change")]
         return any(user.has_perm(f"{model._meta.app_label}.{name}") for name in names)  # type: ignore[union-attr]
 
-    def allows(self, user: User, action: Action) -> bool:
-        """Whether the user may do this at all, with tasks that they see. Of some it depends on the task: see ``may_decide``."""
+    def allows(self, user: User, action: Action, task: ScheduledTask | None = None) -> bool:  # noqa: ARG002 (for others)
+        """
+        Whether the user may do this. Whether the task's state lets it happen is another question: see ``actions``.
+
+        Args:
+            user: Of the request, or who asked for a bulk action.
+            action: What they want to do. To approve and to reject, they also need what ``may_decide`` says.
+            task: A task that the user sees. None: it is asked of no task in particular, by lists and bulk actions, which ask
+                of each task later.
+        """
         if action in APPROVALS:
             return bool(getattr(user, "is_active", False)) and bool(getattr(user, "is_staff", False))
         return self._has(user, f"{action}_scheduledtask")
 
     def actions(self, user: User, task: ScheduledTask) -> list[Action]:
         """What the user may do with a task that they see, and that its state lets happen."""
-        possible = [action for action in Action if is_possible(action, task) and self.allows(user, action)]
+        possible = [action for action in Action if is_possible(action, task) and self.allows(user, action, task)]
         return [action for action in possible if action not in APPROVALS or self.may_decide(user, task)]
 
     def may_decide(self, user: User, task: ScheduledTask) -> bool:
         """Whether the user may say yes or no to what a task asks for that they see: staff with the permission that it names."""
         permission = approver_of(task)
-        return bool(permission) and self.allows(user, Action.APPROVE) and bool(user.has_perm(permission))  # type: ignore[union-attr]
+        return bool(permission) and self.allows(user, Action.APPROVE, task) and bool(user.has_perm(permission))  # type: ignore[union-attr]
 
     def may_ask(self, user: User, run: TimelineRun, event: str, *, using: str) -> bool:
         """
-        Whether the user may say an event that the machine of a run asks people for: staff with a permission that ``asks``
-        names, or whoever owns the entity, where it names ``OWNER``. Where another machine takes the event as well, that has to
-        ask them, too: it would move.
+        Whether the user may say an event that the machine of a run asks people for. Staff may who have a permission that
+        ``asks`` names; where it names ``OWNER``, also whoever owns the entity. Where another machine takes the event as well,
+        that has to ask them, too, unless they may emit: it would move. Where it approves or rejects a task, they have to be
+        those who may.
         """
         definition = registry.about(run.timeline, run.entity_label)
         if definition is None or not getattr(user, "is_active", False) or user.pk is None:
             return False
         others = [known for known in registry.machines(event) if known.label in kinds_of(run.entity_label)]
-        return bool(others) and all(self._is_asked(user, known, run, event, using) for known in (definition, *others))
+        return (
+            bool(others)
+            and event in definition.asks
+            and all(self._is_asked(user, known, run, event, using) for known in (definition, *others))
+            and self._may_approve(user, event, run.entity_ref, using)
+        )
+
+    def may_say(self, user: User, event: str, ref: EntityRef, *, using: str) -> bool:
+        """
+        Whether the user, who may emit, may say this event of an entity. To emit is not enough for what people are asked for.
+        What a machine asks for, those say whom it asks (``may_ask``). What approves or rejects a task, those who may decide.
+        """
+        labels = kinds_of(ref.label)
+        asking = [known for known in registry.machines(event) if event in known.asks and known.label in labels]
+        if not asking:
+            return self._may_approve(user, event, ref, using)
+        names = [known.name for known in asking]
+        runs = list(TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=names))
+        there = {run.timeline for run in runs}
+        runs += [
+            TimelineRun(timeline=known.name, entity_label=known.label, entity_id=ref.id)
+            for known in asking
+            if known.name not in there
+        ]
+        return all(self.may_ask(user, run, event, using=using) for run in runs)
+
+    def _may_approve(self, user: User, event: str, ref: EntityRef, using: str) -> bool:
+        """Whether the user sees, and may decide about, each task to which this event is a yes or a no."""
+        for known, key in registry.approvals(event, kinds_of(ref.label)):
+            about = {"entity_label": known.label, "entity_id": ref.id}
+            task = ScheduledTask(task_key=key, run=TimelineRun(timeline=known.name, **about), **about)
+            if not (self.may_decide(user, task) and self.sees_timeline(user, known.name, task.entity_ref, using=using)):
+                return False
+        return True
 
     def _is_asked(self, user: User, definition: Definition, run: TimelineRun, event: str, using: str) -> bool:
         ask = definition.asks.get(event)
         if ask is None:
-            return False
+            return self.may_emit(user)
         if getattr(user, "is_staff", False) and any(user.has_perm(name) for name in ask.permissions):  # type: ignore[union-attr]
             return True
         theirs = self.belongings(user, using=using) if ask.owner else []

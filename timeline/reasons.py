@@ -1,12 +1,9 @@
 """
 What the package itself says about why a task came to where it is: each sentence once, with its code and its values.
 
-A row keeps the sentence in English, for whoever reads the database. One that has values is kept a second time, in the
-``detail`` of its log entry, as its name and its values: ``{"said": {"sentence": "anchor_changed", "anchor": "ends_at"}}``.
-One without values is known by its text alone. ``timeline.reading.retelling`` tells both in the language of the reader.
-
-To word a sentence otherwise, change it here: what was stored with its name follows. The old text of one without values goes
-to ``timeline.reading.earlier``.
+A row keeps it in English. One with values is kept in the ``detail`` of its log entry, too: ``{"said": {"sentence":
+"anchor_changed", "anchor": "ends_at"}}``. One without is known by its text: to word it otherwise, add a new name and leave the
+old one.
 """
 
 from __future__ import annotations
@@ -29,14 +26,7 @@ _MOMENTS: Final = frozenset({"at", "first", "last"})
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """
-    One sentence. Call it with its values, by name, for a reason that says it.
-
-    Args:
-        name: Stored; never changes.
-        code: Of the reason.
-        english: With a named placeholder for each value.
-    """
+    """One sentence. Its ``name`` is stored and never changes; ``english`` has a named placeholder for each value."""
 
     name: str
     code: ReasonCode
@@ -88,6 +78,11 @@ RUN_OF_DELETED: Final = Sentence("run_of_deleted", ReasonCode.EXIT, _("the entit
 
 DELETED: Final = Sentence("deleted", ReasonCode.ENTITY_GONE, _("the entity was deleted"))
 NOT_THERE: Final = Sentence("not_there", ReasonCode.ENTITY_GONE, _("the entity is not there any more"))
+NOT_SEEN: Final = Sentence(
+    "not_seen",
+    ReasonCode.DEFINITION,
+    _("the entity is not to be seen from here, and it cannot be told whether it was deleted"),
+)
 RUN_NOT_THERE: Final = Sentence("run_not_there", ReasonCode.ENTITY_GONE, _("its run is not there any more"))
 
 PLANNED_OTHERWISE: Final = Sentence(
@@ -132,6 +127,8 @@ HOURS_CHANGED: Final = Sentence("hours_changed", ReasonCode.MOVED, _("its window
 NO_LONGER_PLANNED: Final = Sentence(
     "no_longer_planned", ReasonCode.DEFINITION, _("%(task)s is no longer planned by this timeline")
 )
+
+NOT_DEFINED: Final = Sentence("not_defined", ReasonCode.DEFINITION, _("%(name)s has no definition any more"))
 
 PREDECESSOR_ENDED: Final = Sentence(
     "predecessor_ended", ReasonCode.PREDECESSOR, _("%(task)s ended %(state)s (%(code)s)")

@@ -1,12 +1,8 @@
-"""
-Django's signals, translated: a saved row, a deleted row, a migrated database.
-
-Only models that timelines are about are heard, and their families: Django reads each row of a model before it deletes it, and
-deletes them in small batches, if anybody wants to hear of it.
-"""
+"""Django's signals, translated. Of timelines' models and families only: listening makes Django's deletes slow."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
@@ -16,14 +12,15 @@ from django.db.models.signals import post_delete, post_save, pre_delete, pre_sav
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
+from timeline.dialects import known_among
+from timeline.features.machines.edges import forget_edges, see_edges
+from timeline.features.maintenance.adopt import stamp
 from timeline.models import Edge, Identity, family_of, model_of, ref_as
 from timeline.models.entities import children_following, key_given, refs_as
 from timeline.models.state_field import note_saved, refuse_moves
-from timeline.operations.following import entity_created, entity_deleted, entity_saved
-from timeline.operations.identifying import stamp
-from timeline.operations.refusing import refuse_misfits
+from timeline.operations.follow import entity_created, entity_deleted, entity_saved, refuse_misfits
 from timeline.registry import registry
-from timeline.store.edges import forget_edges, see_edges
+from timeline.store.database_errors import drop_unless_usable, is_of_the_connection
 from timeline.store.entity_locks import lock_rows
 from timeline.store.triggers import install_triggers, missing_triggers
 
@@ -53,10 +50,9 @@ def _descendants(model: type[Model]) -> Iterator[type[Model]]:
 
 def _hear(kin: type[Model], model: type[Model]) -> None:
     """
-    Connect a class with what its rows mean for a model that a timeline is about.
+    Connect a class with what its rows mean for a model of a timeline. A proxy's signals are its own.
 
-    Saving a child writes its parents' rows; saving a parent writes what its children inherit. Deleting a child deletes its
-    parents by themselves. A proxy's signals are its own.
+    Saving a child writes its parents' rows, and a parent what its children inherit. Deleting a child deletes its parents.
     """
     if kin._meta.abstract or kin.__module__ == "__fake__":  # As migrations make them up.
         return
@@ -80,10 +76,9 @@ def before_save(
     **_extra: Any,
 ) -> None:
     """
-    An entity is about to be saved: refuse a date that its runs could not follow, while the row is as it was.
+    Refuse a date that runs could not follow, or another state than the machine is in, while the row is as it was.
 
-    Refuse as well to write another state than its machine is in. And note which parents a new child is given that are there
-    already: saving it inserts no row of theirs.
+    And note which parents of a new child are there already: saving it inserts no row of theirs.
     """
     if raw:
         return
@@ -96,9 +91,9 @@ def before_save(
 
 def _parents_there(instance: Model, parents: Iterable[type[Model]], using: str) -> set[type[Model]]:
     """
-    Parents that a child names by their keys. Whether they are there is asked only where a new child starts a run or none.
+    Parents that a child names by keys and that are there. Asked only of a new child whose row may start runs.
 
-    Of a child that says it was read, they are: ``child.__dict__.update(parent.__dict__)`` has it say so.
+    A child that was read has its parents: ``child.__dict__.update(parent.__dict__)`` makes it look so.
     """
     keys = {model: key for model in parents if (key := key_given(instance, model)) is not None}
     is_new = instance._state.adding
@@ -136,8 +131,7 @@ def on_save(
     """
     An entity was saved. Rows of fixtures (``raw``) mean nothing.
 
-    Django sends this for the model saved; not for its parents of multi-table inheritance, whose rows are saved too, nor
-    for its children, who inherit what was saved.
+    Django sends this for the model saved: not for its parents, whose rows are saved too, nor for children that inherit.
     """
     if raw:
         return
@@ -157,7 +151,7 @@ def before_delete(*, sender: type[Model], instance: Model, using: str, **_extra:
     """
     A child is about to be deleted: lock its rows and its parents' from the top down, as everybody else does.
 
-    Django deletes them from the bottom up: who has locked the parent would wait for the child, and both for each other.
+    Django deletes from the bottom up: who has locked the parent would wait for the child, and both for each other.
     """
     if connections[using].features.has_select_for_update:
         lock_rows(refs_as(instance, family_of(sender)[:1]), using=using)
@@ -171,10 +165,9 @@ def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any
 
 def on_migrate(*, using: str, plan: object = None, **_extra: Any) -> None:
     """
-    A database was migrated: its triggers may be gone, edges may be missing, and a new one is of no site yet.
+    A database was migrated: triggers may be gone, edges missing, and a new database has no site yet.
 
-    Django's ``flush``, as after each ``TransactionTestCase``, sends the same signal without a plan. It only empties tables, so
-    that triggers and functions are installed again only if one is missing.
+    ``flush``, as after a ``TransactionTestCase``, has no plan, and only puts triggers if one is missing.
     """
     tables = connections[using].introspection.table_names()
     was_flushed = plan is None and Edge._meta.db_table in tables
@@ -185,6 +178,15 @@ def on_migrate(*, using: str, plan: object = None, **_extra: Any) -> None:
         see_edges(using=using)
     if Identity._meta.db_table in tables:
         stamp(now=story_now(using), using=using)
+
+
+def on_request_failed(**_extra: Any) -> None:
+    """Drop a connection whose server takes no writes, as after a failover: Django would keep it, because it answers."""
+    error = sys.exc_info()[1]
+    if not isinstance(error, Exception) or not is_of_the_connection(error):
+        return
+    for using, _dialect in known_among(connections):
+        drop_unless_usable(using)
 
 
 def _known(models: Iterable[type[Model]]) -> list[type[Model]]:

@@ -11,9 +11,9 @@ from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
 from timeline.definition import AfterRun, Created, Definition, Task, Timeline
-from timeline.definition.fitting import check_model, led_to
-from timeline.definition.mirrors import shared_problems
+from timeline.definition.model_fit import check_model, led_to, meant_model
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
+from timeline.features.machines.declaration_checks import shared_problems
 from timeline.signals import registered
 from timeline.timing import When
 
@@ -28,18 +28,23 @@ class Registry:
     def __iter__(self) -> Iterator[Definition]:
         return iter(list(self._definitions.values()))
 
-    def register(self, cls: type[Timeline]) -> type[Timeline]:
-        """
-        Add a timeline. The classes in ``timelines`` modules of installed apps are added at start.
+    def everywhere(self) -> Iterator[Definition]:
+        """All definitions, also those that ``replaced`` has put aside."""
+        for definitions in (self._definitions, *self._aside):
+            yield from list(definitions.values())
 
-        Raises:
-            DefinitionError: if the name is taken, or the definition does not fit the model of the entity.
-        """
+    @property
+    def is_replaced(self) -> bool:
+        """Whether ``replaced`` has put definitions aside."""
+        return bool(self._aside)
+
+    def register(self, cls: type[Timeline]) -> type[Timeline]:
+        """Add a timeline; ``DefinitionError`` if its name is taken, or it does not fit the entity's model."""
         definition = vars(cls).get("definition")
         if not isinstance(definition, Definition):
             raise DefinitionError(cls.__name__, "is abstract.", "Register the classes that inherit from it.")
         known = self._definitions.get(definition.name)
-        if known is not None and known.cls is not cls:
+        if known is not None and not _is_declared_again(known.cls, cls):
             problem = f"has the name {definition.name!r}, as {known.cls.__module__}.{known.cls.__name__} has."
             raise DefinitionError(cls.__name__, problem, "Give one of them another name.")
         if definition.label:
@@ -47,7 +52,7 @@ class Registry:
                 model = apps.get_model(definition.label)
             except LookupError:
                 problem = f"has entity = {cls.entity!r}, which is no installed model."
-                raise DefinitionError(cls.__name__, problem, 'Use "app_label.Model" of an installed app.') from None
+                raise DefinitionError(cls.__name__, problem, meant_model(definition.label)) from None
             if model._meta.swapped:
                 problem = f"has entity = {cls.entity!r}, for which {model._meta.swapped!r} stands in here."
                 raise DefinitionError(cls.__name__, problem, f"Name settings.{model._meta.swappable}.")
@@ -66,9 +71,13 @@ class Registry:
         """Import ``timelines`` of each installed app and register the classes declared there, or in its submodules."""
         autodiscover_modules("timelines")
         homes = tuple(name for config in apps.get_app_configs() if (name := f"{config.name}.timelines") in sys.modules)
+        found: dict[Any, type[Timeline]] = {}
         for cls in _subclasses(Timeline):
             if "definition" in vars(cls) and any(f"{cls.__module__}.".startswith(f"{home}.") for home in homes):
-                self.register(cls)
+                is_local = "<locals>" in cls.__qualname__
+                found[cls if is_local else (cls.__module__, cls.__qualname__)] = cls  # The last one, after a reload.
+        for cls in found.values():
+            self.register(cls)
 
     @contextmanager
     def replaced(self, *classes: type[Timeline]) -> Iterator[None]:
@@ -88,12 +97,7 @@ class Registry:
             self._definitions = self._aside.pop()
 
     def timeline(self, timeline: str | type[Timeline]) -> Definition:
-        """
-        Find a definition by its name or class.
-
-        Raises:
-            UnknownTimeline: if there is none.
-        """
+        """A definition by its name or class; ``UnknownTimeline`` if there is none."""
         if isinstance(timeline, type) and issubclass(timeline, Timeline) and hasattr(timeline, "definition"):
             timeline = timeline.definition.name
         if not isinstance(timeline, str) or timeline not in self._definitions:
@@ -101,23 +105,12 @@ class Registry:
         return self._definitions[timeline]
 
     def about(self, timeline: str, label: str) -> Definition | None:
-        """
-        Find the definition of a run, by the name of its timeline and the label of its entity.
-
-        Returns:
-            None: the timeline is not known here, or it is about another model now, for example after a rename. Then the entity
-            of the run only seems not to exist.
-        """
+        """The definition of a run; None: not known here, or about another model now, as after a rename."""
         definition = self._definitions.get(timeline)
         return definition if definition is not None and definition.label == label else None
 
     def task(self, task_key: str) -> tuple[Definition, Task[Any, ..., Any]]:
-        """
-        Find the definition and the task of a stored key.
-
-        Raises:
-            UnknownTask: if there is none.
-        """
+        """The definition and the task of a stored key; ``UnknownTask`` if there is none."""
         timeline, _dot, name = task_key.partition(".")
         definition = self._definitions.get(timeline)
         if definition is None or name not in definition.tasks:
@@ -125,10 +118,7 @@ class Registry:
         return definition, definition.tasks[name]
 
     def told(self, task_key: str) -> tuple[str, str]:
-        """
-        The words for a task, for people, in the present language: its title, and the first paragraph of its docstring. Either
-        may be empty; both are empty if this process does not know the task.
-        """
+        """A task for people: title and first paragraph of its docstring; either may be empty, both are for an unknown task."""
         timeline, _dot, name = task_key.partition("#")[0].partition(".")
         definition = self._definitions.get(timeline)
         task = definition.tasks.get(name) if definition is not None else None
@@ -190,6 +180,16 @@ class Registry:
         machines = [known for known in self._definitions.values() if known.machine is not None]
         return [known for known in machines if known.machine and event in known.machine.events] if event else machines
 
+    def approvals(self, event: str, labels: Set[str]) -> list[tuple[Definition, str]]:
+        """Tasks about one of these models to which the event is a yes or a no: their definition and their key."""
+        return [
+            (known, key)
+            for known in self
+            if known.label in labels
+            for key, when in known.approvals.items()
+            if event in when.awaits
+        ]
+
     def is_typed(self, event: str) -> bool:
         """Whether a machine declares a type for the payload of the event."""
         return any(event in known.payloads for known in self._definitions.values())
@@ -199,19 +199,15 @@ class Registry:
         return [known for known in self if known.label == label and event in known.exits]
 
     def events(self) -> dict[str, set[str]]:
-        """
-        Label → events that start, move or end runs, or for which tasks wait. Timelines that ``replaced`` has put aside count,
-        too.
-        """
+        """Label → events that start, move or end runs, or that tasks wait for; also of timelines put aside by ``replaced``."""
         found: dict[str, set[str]] = {}
-        for definitions in (self._definitions, *self._aside):
-            for known in definitions.values():
-                starts = {start for start in known.starts_on if isinstance(start, str)}
-                moves = known.machine.events if known.machine is not None else ()
-                found.setdefault(known.label, set()).update(starts, known.exits, moves)
-                for when in (task.when for task in known.tasks.values() if task.when):
-                    if (label := _whose_label(known, when)) is not None:
-                        found.setdefault(label, set()).update(when.awaits)
+        for known in self.everywhere():
+            starts = {start for start in known.starts_on if isinstance(start, str)}
+            moves = known.machine.events if known.machine is not None else ()
+            found.setdefault(known.label, set()).update(starts, known.exits, moves)
+            for when in (task.when for task in known.tasks.values() if task.when):
+                if (label := _whose_label(known, when)) is not None:
+                    found.setdefault(label, set()).update(when.awaits)
         return found
 
     def labels_following(self, fields: Set[str]) -> set[str]:
@@ -231,6 +227,13 @@ def _whose_label(definition: Definition, when: When) -> str | None:
         return None
     model = led_to(apps.get_model(definition.label), when.awaits_of)
     return model._meta.concrete_model._meta.label_lower if model is not None and model._meta.concrete_model else None
+
+
+def _is_declared_again(known: type[Timeline], cls: type[Timeline]) -> bool:
+    """Whether a class is known, or has taken the place of one that is: a reload, a notebook or a doctest declared it again."""
+    if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+        return False
+    return known is cls or getattr(sys.modules.get(cls.__module__), cls.__qualname__, None) is cls
 
 
 def _subclasses(cls: type[Timeline]) -> Iterator[type[Timeline]]:

@@ -1,9 +1,4 @@
-"""
-The life of a run. It is open, and ends once, in one of four ways. A run that finished may be opened again for a redrive.
-
-Only this module writes the columns of ``TimelineRun`` for this. The caller of each function has locked the entities and the
-runs.
-"""
+"""The life of a run, whose columns only this module writes: open, ended once, perhaps open again. Callers hold the locks."""
 
 from __future__ import annotations
 
@@ -17,7 +12,7 @@ from django.db import connections
 from timeline.dialects import dialect_of
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, TimelineRun
-from timeline.models.among import Among
+from timeline.models.statements import Among
 from timeline.payloads import clip
 
 MAX_KEY = 100
@@ -25,14 +20,7 @@ MAX_TEXT = 200
 
 
 def ending(how: RunEnd, text: str = "", *, now: datetime) -> dict[str, Any]:
-    """
-    The columns of a run that ends.
-
-    Args:
-        how: One of the four ways.
-        text: For people: the name of the exit, or what somebody wrote; if nothing of it can be stored, the word for ``how``.
-        now: Story time.
-    """
+    """The columns of a run that ends. ``text`` is for people: the exit, or what somebody wrote; else the word for ``how``."""
     return {"ended_at": now, "end_code": how.value, "end_reason": clip(text, MAX_TEXT) or how.value}
 
 
@@ -51,19 +39,7 @@ def end_open(
     now: datetime,
     using: str,
 ) -> list[TimelineRun]:
-    """
-    End the open runs of some timelines and entities in one statement. The caller ends their tasks.
-
-    Args:
-        timelines: Names of the timelines.
-        refs: The entities, all with the same label.
-        how, text, now: As for ``ending``.
-        key: Key of the runs; None: any key.
-        using: Database alias.
-
-    Returns:
-        The runs that were ended, in order of their ids.
-    """
+    """End open runs of some timelines and entities (one label), ``key`` None: any; the runs, in order of ids. One statement."""
     columns, dialect = ending(how, text, now=now), dialect_of(using)
     parameters = {
         "now": connections[using].ops.adapt_datetimefield_value(now),

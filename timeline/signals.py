@@ -49,6 +49,10 @@ runs_entered = Signal()
 # Tasks have ended, as ``tasks_ended`` says; but before the commit, in the transaction that ends them.
 tasks_ending = Signal()
 
+# Attempts have failed, also those that were the last. Arguments as for ``attempts_failed``; but sent as soon as it is written,
+# within a transaction if there is one. If that is undone, the same attempt may be told again.
+attempts_failing = Signal()
+
 # What is kept about an entity was blanked: whoever keeps more about it does so, too. Arguments: ``entity_ref``, ``using``, and
 # ``done``, whose ``count(model, number)`` takes what was blanked. Sent in the transaction that records it.
 entity_erased = Signal()
@@ -76,9 +80,9 @@ class Alert:
     What people should know.
 
     Args:
-        kind: ``discarded``, ``missed`` (a time of a schedule was passed over), ``unpolled`` (nobody polls the database),
-            ``disabled`` (nothing is sent to an endpoint of webhooks any more), ``unsent`` (nobody sends webhooks that wait) or
-            ``parked`` (the brake of a destructive task has put it on hold).
+        kind: ``discarded``; ``missed``: a time of a schedule was passed over; ``unpolled``: nobody polls the database.
+            ``disabled``: nothing is sent to an endpoint of webhooks any more; ``unsent``: nobody sends webhooks that wait.
+            ``parked``: the brake of a destructive task has put it on hold.
         about: Key of the task; of what was missed, the name of its timeline; of ``unpolled`` and ``unsent``, the alias of the
             database; of ``disabled``, what the endpoint is called.
         group: The group of dead letters, as ``timeline_dead_letters`` takes it; empty otherwise.
@@ -158,6 +162,7 @@ class Ending:
         state: ``completed``, ``discarded`` or ``cancelled``; of a failed attempt ``retryable``.
         reason_code: Why, from the closed set.
         error: What the handler raised in this process, if it did.
+        seconds: How long the attempt took, from its start to its outcome, by story time; None: it is no attempt that ended.
     """
 
     task_id: UUID
@@ -168,5 +173,6 @@ class Ending:
     attempt: int
     state: str
     reason_code: str
-    error: Exception | None = None
+    error: BaseException | None = None
     occurrence: str = ""
+    seconds: float | None = None

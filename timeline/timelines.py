@@ -1,24 +1,27 @@
-"""``alerts``: the package's own timeline, which tells people of what failed for good."""
+"""``Alerts``: the package's own timeline, which tells people of what failed for good; ``link_to`` a page of the admin."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.mail import EmailMessage
+from django.db import router
+from django.urls import NoReverseMatch, get_script_prefix, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from timeline.conf import get_settings
 from timeline.definition import Retry, Timeline, task
-from timeline.engine.fingerprinting import constant
+from timeline.engine.failures import constant
 from timeline.models import ScheduledTask
 from timeline.payloads import clip
 from timeline.reading.dead_letters import dead_letters
-from timeline.reading.linking import link_to
 from timeline.signals import Alert, alerted
 from timeline.timing import in_utc
 
@@ -30,6 +33,18 @@ _PAGES: Final = {
     "unsent": "timeline_scheduledtask_health",
     "parked": "timeline_scheduledtask_holds",
 }
+
+
+def link_to(name: str, *args: object, using: str, **asked: str) -> str:
+    """The absolute address of an admin page, below ``BASE_URL``; empty: none is set, or this database has no such page."""
+    base = get_settings().BASE_URL.rstrip("/")
+    if not base or using != router.db_for_write(ScheduledTask):
+        return ""
+    try:
+        path = reverse(f"admin:{name}", args=args)
+    except (NoReverseMatch, ImproperlyConfigured, ImportError, AttributeError):  # Also: a worker without a URLconf.
+        return ""
+    return f"{base}/{path.removeprefix(get_script_prefix())}{f'?{urlencode(asked)}' if asked else ''}"
 
 
 class Alerts(Timeline):

@@ -9,16 +9,17 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from timeline.clocks import story_now
-from timeline.dispatch.noticing_silence import tell_if_unpolled, tell_troubles
+from timeline.dispatch.worker_signs import tell_if_unpolled, tell_troubles
 from timeline.policy import get_policy
-from timeline.reading.diagnosing import databases, diagnose
+from timeline.reading.diagnosis import databases, diagnose
+from timeline.store.callers import who_asks
 
 
 @require_safe
 @never_cache
-def health(request: HttpRequest) -> JsonResponse:
+def health(request: HttpRequest, *_captured: object, **_named: object) -> JsonResponse:
     """
-    Say whether what is due is run: status 200, or 503 if not. Put it where your probes look.
+    Say whether what is due is run: status 200, or 503 if not. Put it where your probes look, below whatever prefix.
 
     What was discarded lately, and what is wrong beside tasks, is in the figures only: a probe that failed for it would take the
     site out of service.
@@ -35,6 +36,6 @@ def health(request: HttpRequest) -> JsonResponse:
         if each.troubles:
             tell_troubles(using=each.database)
     body: dict[str, Any] = {"status": "well" if well else "sick"}
-    if get_policy().sees_health(getattr(request, "user", None)):
+    if get_policy().sees_health(who_asks(request)):
         body["databases"] = [each.as_data() for each in found]
     return JsonResponse(body, status=200 if well else 503)

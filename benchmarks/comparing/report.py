@@ -1,7 +1,8 @@
-"""The page and the chart of the documentation, from the figures: ``python -m benchmarks.comparing.report``."""
+"""The pages and the chart of the documentation, from the figures: ``python -m benchmarks.comparing.report``."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from benchmarks.comparing.plan import FOLDER, PUBLISHED, SLEEPS
 from benchmarks.comparing.results import read, spread, worst
 
 PAGE = Path(__file__).with_name("page.md")
-DOCS = FOLDER.parent / "docs"
+DOCS = FOLDER.parent / "docs" / "explanation"
+# Chapters that stand on a page of their own.
+METHOD = ("How it is measured", "Steps", "Beside an old snapshot", "Settings")
 TITLES = {
     "nothing": "no-op",
     "entity": "entity by the ORM",
@@ -24,7 +27,7 @@ TITLES = {
 
 
 def page(results: dict[str, Any]) -> str:
-    """Write the page."""
+    """Write the text of both pages."""
     peers, plan = results["peers"], results["plan"]
     return PAGE.read_text(encoding="utf-8").format(
         runs=times(plan["runs"]),
@@ -44,6 +47,17 @@ def page(results: dict[str, Any]) -> str:
         left_out=left_out(results["left_out"]),
         settings=settings(peers),
     )
+
+
+def pages(results: dict[str, Any]) -> dict[str, str]:
+    """Divide it into the page of the figures and that of the method, by their file names."""
+    first, *parts = re.split(r"^(?=## )", page(results), flags=re.MULTILINE)
+    method = [part for part in parts if part.startswith(tuple(f"## {title}\n" for title in METHOD))]
+    shown = [part for part in parts if part not in method]
+    return {
+        "benchmarks.md": first + "".join(shown).rstrip() + "\n",
+        "benchmarks-method.md": "# How the benchmarks are measured\n\n" + "".join(method),
+    }
 
 
 def figures(peers: dict[str, Any], columns: dict[str, str]) -> str:
@@ -145,9 +159,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = T
 
 
 def main(output: Path = PUBLISHED, folder: Path = DOCS) -> None:
-    """Write both."""
+    """Write all."""
     results = read(output)
-    (folder / "benchmarks.md").write_text(page(results), encoding="utf-8")
+    for name, text in pages(results).items():
+        (folder / name).write_text(text, encoding="utf-8")
     (folder / "benchmarks.svg").write_text(draw(results["peers"]), encoding="utf-8")
 
 

@@ -39,11 +39,11 @@ class Peer(TimelineAdapter):
     def __init__(self) -> None:
         super().__init__()
         from project.celery import app
-        from timeline.operations.recurring import Ahead
+        from timeline.features.recurring.verbs import NextBeginnings
 
         app.set_default()
         self._app: Celery = app
-        self._ahead = Ahead()  # A poller keeps one: most of its polls need not ask what the clock begins.
+        self._ahead = NextBeginnings()  # A poller keeps one: most of its polls need not ask what the clock begins.
 
     def work(self) -> None:
         options = ["-Q", QUEUES[0], "-c", "1", "--without-gossip", "--without-mingle", "-n", f"{os.getpid()}@%h"]
@@ -62,7 +62,7 @@ class Peer(TimelineAdapter):
 
     def make_due(self, many: int) -> None:
         """Few messages wait at a time, of a kind that nobody has run yet with a task each: let those of the last claim go."""
-        from timeline.dispatch.pacing import keep_paces
+        from timeline.dispatch.worker_signs import keep_paces
 
         keep_paces({"work.nothing": 0.001}, using="default")
         self._let_go()
@@ -84,6 +84,6 @@ class Peer(TimelineAdapter):
             cursor.execute(LET_GO)
 
     def _dispatch(self) -> int:
-        from timeline.dispatch.dispatching import dispatch
+        from timeline.dispatch.poll import dispatch
 
         return dispatch(sender=Nowhere(), ahead=self._ahead, now=timezone.now(), using="default").sent

@@ -12,9 +12,9 @@ from django.db import DEFAULT_DB_ALIAS
 from project.accounts.models import User
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import ScheduledTask
-from timeline.reading.explaining import why
-from timeline.reading.foreseeing import foreseen
-from timeline.reading.masking import masked, without_people
+from timeline.reading.explanation import why
+from timeline.reading.masks import masked, without_people
+from timeline.reading.outlook import foreseen
 
 TITLES: Final = {
     "trial.remind": "We remind you that the trial ends soon",

@@ -64,7 +64,8 @@ def live(
             base = f"http://127.0.0.1:{port}"
             wait_for_site(base, site)
             console.print(
-                f"Site {base}  worker pid {others[0].pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
+                f"Site {base}  worker pid {others[0].pid}  1 day = {seconds_per_day:g} s  "
+                f"(Ctrl-C, or kill {os.getpid()}, stops all of it)\n",
                 soft_wrap=True,
             )
             if apps.is_installed("timeline.webhooks"):
@@ -136,7 +137,7 @@ class _Crowd:
         ways = [
             (f"{events}  upcoming events", f"log in as {self.login.email} with the password {self.login.password}"),
             (f"{self.base}{visit.home}  one person's timeline", visit.person.email),
-            (f"{self.base}{reverse('timeline_api:docs')}  the REST API", "with the same login"),
+            (f"{self.base}{reverse('timeline_api:docs')}  the REST API", "after you have logged in there"),
         ]
         self.console.print("Look here first:", style="bold")
         for link, note in ways:

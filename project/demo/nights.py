@@ -76,7 +76,7 @@ def print_ways_in(base: str, login: Login, worker: int, seconds_per_day: float, 
     """The links to look at."""
     admin = f"{base}{reverse('admin:timeline_scheduledtask_changelist')}"
     console.print(
-        f"Site {base}  worker pid {worker}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n"
+        f"Site {base}  worker pid {worker}  1 day = {seconds_per_day:g} s  (Ctrl-C, or kill {os.getpid()}, stops all of it)\n"
         f"Log in as {login.email} with the password {login.password}\n"
         f"  {admin}  upcoming events; from there timelines and dead letters\n"
         f"  {base}{reverse('admin:billing_book_changelist')}  the books of the nights\n"

@@ -14,8 +14,8 @@ from project.accounts.models import User
 from project.demo.people import Person
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
-from timeline.reading.explaining import explain
-from timeline.reading.picturing import picture
+from timeline.reading.explanation import explain
+from timeline.reading.text_pictures import picture
 
 
 def print_summary(people: list[Person], now: datetime, console: Console) -> None:

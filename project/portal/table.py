@@ -12,7 +12,7 @@ TABLE: Final[Mapping[Any, Mapping[str, Any]]] = {
     S.CREATED: {"booking.submitted": S.VALIDATING},
     S.VALIDATING: {"input.ok": S.QUEUED, "input.bad": S.FAILED},
     S.QUEUED: {"portal.open": S.AUTHENTICATING, "portal.closed": S.AWAITING_RELEASE},
-    S.AWAITING_RELEASE: {"release.reached": S.AUTHENTICATING},
+    S.AWAITING_RELEASE: {"release.reached": S.AUTHENTICATING, "sla.release": S.OPERATOR_ESCALATED},
     S.AUTHENTICATING: {
         "auth.ok": S.SEARCHING,
         "auth.otp_required": S.AUTH_OTP_REQUIRED,

@@ -31,6 +31,7 @@ class Booking(Machine):
     working = WORKING_ONES
     timers: ClassVar = {
         "release.reached": at("opens_at"),
+        "sla.release": on(S.AWAITING_RELEASE, days=2 * PACE),  # Where the portal has not said when it opens.
         "otp.timed_out": on(S.AUTH_OTP_REQUIRED, S.CONFIRM_OTP_REQUIRED, minutes=10 * PACE),
         "sla.captcha": on(S.AUTH_CAPTCHA_REQUIRED, hours=1 * PACE),
         "sla.credentials": on(S.CREDENTIALS_REQUIRED, days=2 * PACE),

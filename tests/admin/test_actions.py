@@ -12,7 +12,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.admin.conftest import ACT, ALL, ENTITY, LIST, detail, text_of
-from timeline.admin import acting
+from timeline.admin import actions
+from timeline.admin.pages import made_for
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.policy import Action
@@ -175,7 +176,7 @@ class TestMeanwhile:
     def test_changes_nothing_and_names_the_task_if_one_has_changed(self, operator, about, order, monkeypatch):
         """Between the count and the call somebody else was faster."""
         ours, theirs = about(order), about(order)
-        count = acting.count
+        count = actions.count
 
         def slow(*args):
             counted = count(*args)
@@ -183,7 +184,7 @@ class TestMeanwhile:
                 cancel(theirs, reason="I was faster", actor="ben")
             return counted
 
-        monkeypatch.setattr("timeline.admin.confirming.count", slow)
+        monkeypatch.setattr("timeline.admin.confirm.count", slow)
         response = act(operator, "cancel", ours, theirs)
 
         text = text_of(response)
@@ -265,7 +266,7 @@ class TestSeen:
     def test_what_is_redriven_between_the_count_and_the_call_is_told_with_the_way_on(
         self, operator, about, order, monkeypatch
     ):
-        row, count = about(order, state=State.DISCARDED), acting.count
+        row, count = about(order, state=State.DISCARDED), actions.count
         seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, "redrive", row)))
 
         def slow(*args):
@@ -274,7 +275,7 @@ class TestSeen:
                 cancel(redrive(row, reason="faster")[0], reason="after all not")
             return counted
 
-        monkeypatch.setattr("timeline.admin.confirming.count", slow)
+        monkeypatch.setattr("timeline.admin.confirm.count", slow)
 
         assert "It was redriven; look at its latest revision." in text_of(act(operator, "redrive", row, seen=seen))
 
@@ -288,7 +289,7 @@ class TestSeen:
         assert state_of(ours) == "scheduled"
 
     def test_between_the_count_and_the_call_counts_too(self, operator, about, order, clock, monkeypatch):
-        row, count = about(order), acting.count
+        row, count = about(order), actions.count
         seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, "cancel", row)))
 
         def slow(*args):
@@ -297,7 +298,7 @@ class TestSeen:
                 move(row.pk, at=clock.now + timedelta(days=9), reason="faster")
             return counted
 
-        monkeypatch.setattr("timeline.admin.confirming.count", slow)
+        monkeypatch.setattr("timeline.admin.confirm.count", slow)
 
         assert f"({row.pk}) has changed since you looked." in text_of(act(operator, "cancel", row, seen=seen))
         assert state_of(row) == "scheduled"
@@ -343,7 +344,15 @@ class TestAnExpiredSession:
     def test_keeps_reason_and_time_and_asks_anew(self, person, about, order):
         row, user, client = about(order), person("operator", *ALL), Client()
 
-        response = act(client, "move", row, reason="they <asked>", at="2026-04-01T12:00", where="?timeline=care")
+        response = act(
+            client,
+            "move",
+            row,
+            reason="they <asked>",
+            at="2026-04-01T12:00",
+            where="?timeline=care",
+            who=made_for(user),
+        )
         back = self.log_in_again(client, user, response)
 
         text = text_of(back)
@@ -362,28 +371,43 @@ class TestAnExpiredSession:
     def test_keeps_what_was_chosen_in_the_list(self, person, about, order):
         rows, user, client = [about(order) for _ in range(200)], person("operator", *ALL), Client()
 
-        text = text_of(self.log_in_again(client, user, ask(client, "cancel", *rows)))
+        text = text_of(self.log_in_again(client, user, ask(client, "cancel", *rows, who=made_for(user))))
 
         assert "Cancel 200 tasks" in text
 
-    def test_keeps_no_more_than_fits_a_form_of_ours(self, db):
-        """Nobody has to log in to have it kept."""
+    @pytest.mark.parametrize("who", ["", "1", "1:x", "1:" + "A" * 43, "\x00", None])
+    def test_keeps_nothing_of_who_was_never_shown_a_form(self, person, who):
+        """Each such request would write a row of a session."""
+        person("operator", *ALL)
+        said = {"action": "cancel", "task": ["x"], "reason": "x"}
+
+        response = Client().post(ACT, said if who is None else said | {"who": who})
+
+        assert response.status_code == 302
+        assert not Session.objects.exists()
+
+    def test_keeps_no_more_than_fits_a_form_of_ours(self, person):
+        """Nobody has to be logged in to have it kept, with a form from before."""
         long = "".join(chr(0x4E00 + number % 20000) for number in range(2000))
 
-        Client().post(ACT, {"action": long, "task": [f"{number}{long}" for number in range(300)], "reason": long})
+        who = made_for(person("operator", *ALL))
+
+        Client().post(
+            ACT, {"who": who, "action": long, "task": [f"{number}{long}" for number in range(300)], "reason": long}
+        )
 
         assert len(str(Session.objects.get().get_decoded())) < 15_000
 
     def test_keeps_it_for_nobody_else(self, person, browse, about, order):
         """Who logs in on the same machine does not read it, nor sign it."""
         row, ada, ben = about(order), person("ada", *ALL), person("ben", *ALL)
-        made_for = re.findall(r'name="who" value="([^"]+)"', text_of(ask(browse(ada), "cancel", row)))
+        shown = re.findall(r'name="who" value="([^"]+)"', text_of(ask(browse(ada), "cancel", row)))
         client = Client()
 
-        response = act(client, "cancel", row, reason="ada's words", who=made_for)
+        response = act(client, "cancel", row, reason="ada's words", who=shown)
         back = self.log_in_again(client, ben, response)
 
-        assert made_for == [str(ada.pk)]
+        assert shown == [made_for(ada)]
         assert back.redirect_chain == [(ACT, 302), (LIST, 302)]
         assert "ada" not in str(client.session.items())
         assert "Choose the tasks first." in text_of(back)
@@ -394,12 +418,12 @@ class TestAnExpiredSession:
         client = browse(ada)
         pages = {"list": client.get(LIST), "task": client.get(detail(row)), "act": ask(client, "cancel", row)}
 
-        assert f'name="who" value="{ada.pk}"' in text_of(pages[page])
+        assert f'name="who" value="{made_for(ada)}"' in text_of(pages[page])
 
     def test_gives_nobody_a_right(self, person, about, order):
         row, user, client = about(order), person("viewer", "view_scheduledtask"), Client()
 
-        assert self.log_in_again(client, user, act(client, "cancel", row)).status_code == 403
+        assert self.log_in_again(client, user, act(client, "cancel", row, who=made_for(user))).status_code == 403
         assert state_of(row) == "scheduled"
 
     def test_keeps_nothing_without_the_token_of_the_form(self, about, order):

@@ -12,7 +12,7 @@ from django.urls import reverse
 from project.accounts.models import User
 from tests.admin.conftest import LIST, text_of
 from tests.bulk import bulk_action
-from timeline.dispatch.acting_in_bulk import WHY, act_in_bulk, begin_bulk
+from timeline.features.bulk_actions.poll import WHY, act_in_bulk, begin_bulk
 from timeline.ids import uuid7
 from timeline.models import BulkAction, ScheduledTask
 

@@ -80,7 +80,7 @@ class TestDeadLetters:
     def test_has_one_button_for_a_group_that_is_shown_whole(self, operator, dead, monkeypatch):
         assert 'value="redrive"' not in text_of(operator.get(DEAD, {"group": ONE}))
 
-        monkeypatch.setattr("timeline.admin.dead.AT_A_TIME", 2)
+        monkeypatch.setattr("timeline.admin.dead_letters.AT_A_TIME", 2)
 
         page = text_of(operator.get(DEAD, {"group": ONE}))
         assert "Redrive these 2 tasks…" in page

@@ -17,8 +17,8 @@ from tests.admin.conftest import ALL, ENTITY, Care, detail, text_of
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.admin import TaskAdmin, TimelineAdminMixin
-from timeline.admin.drawing import drawing
 from timeline.admin.entities import MAX_RUNS, MAX_SHOWN, Item
+from timeline.admin.entity_picture import drawing
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, leave, start
@@ -251,6 +251,18 @@ class TestWhoSees:
         about(order)
 
         assert operator.get(ENTITY, {"label": "testapp.order", "id": "١٧"}).status_code == 404
+
+    def test_of_another_no_row_is_read(self, browse, person, about):
+        """How long it takes to find none of one's own would tell how many there are."""
+        order = Order.objects.create()
+        about(order)
+        client = browse(person("eve", is_staff=True))
+
+        for key in (order.pk, 987654):
+            with CaptureQueriesContext(connection) as asked:
+                answer = client.get(ENTITY, {"label": "testapp.order", "id": key})
+            assert answer.status_code == 404
+            assert not [one["sql"] for one in asked if "timeline_scheduledtask" in one["sql"]]
 
     def test_staff_see_their_own(self, browse, person, about):
         staff = person("staff", is_staff=True)

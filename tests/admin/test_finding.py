@@ -10,7 +10,7 @@ from django.urls import reverse
 from tests.admin.conftest import LIST, detail, text_of
 from tests.testapp.models import Order
 from timeline import Timeline, task
-from timeline.admin.finding import MOST
+from timeline.admin.user_pages import MOST
 from timeline.exceptions import DefinitionError
 from timeline.registry import registry
 from timeline.testing import only_timelines

@@ -55,7 +55,7 @@ class TestHealth:
 
         assert "1 task trial.remind was discarded in the last 24 hours (&lt;Boom&gt;)" in page
         assert reverse("admin:timeline_scheduledtask_dead") in page
-        assert "Of nobody: gone.away." in page
+        assert "Without a definition: gone.away (1)." in page
         assert f"{LIST}?task=gone.away" in page
 
     def test_lists_workers_with_their_last_sign(self, viewer, make_task):
@@ -98,7 +98,7 @@ class TestHealth:
         viewer.get(HEALTH)
 
         with django_assert_max_num_queries(12):  # With session and user of the request, and what they may.
-            assert "Of nobody: gone.away." in text_of(viewer.get(HEALTH))
+            assert "Without a definition: gone.away (1)." in text_of(viewer.get(HEALTH))
 
     def test_is_for_who_may_see_all_tasks(self, person, browse):
         assert browse(person("mia", "view_payload")).get(HEALTH).status_code == 403

@@ -11,8 +11,8 @@ from django.urls import reverse
 
 from tests.admin.conftest import ALL, ENTITY, LIST, text_of
 from tests.testapp.models import Order
+from timeline.features.holds.verbs import park
 from timeline.models import EntityRef, Hold
-from timeline.operations.parking import park
 from timeline.shortcuts import hold, release
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from tests.admin.conftest import LIST, text_of
 from tests.admin.test_list import shown, strip
-from timeline.admin.days import bounds, hour_bounds
+from timeline.admin.list_query import bounds, hour_bounds
 from timeline.lifecycle import FINAL, State
 
 MATCHING = reverse("admin:timeline_scheduledtask_matching")

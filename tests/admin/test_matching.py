@@ -13,9 +13,10 @@ from django.urls import reverse
 from tests.admin.conftest import LIST, text_of
 from tests.conftest import NOW
 from tests.testapp.models import Order
-from timeline.admin import matching, portions
-from timeline.admin.asking import Question
-from timeline.dispatch.acting_in_bulk import act_in_bulk
+from timeline.admin import act_on_all
+from timeline.admin.list_query import Question
+from timeline.features.bulk_actions import pages
+from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
 from timeline.shortcuts import cancel
@@ -104,8 +105,8 @@ class TestActingOnAll:
         assert {row.scheduled_at for row in ScheduledTask.objects.filter(task_key="care.call")} == {at}
 
     def test_goes_on_portion_by_portion(self, operator, calls, monkeypatch):
-        monkeypatch.setattr(portions, "PORTION", 3)
-        monkeypatch.setattr(portions, "A_TURN", 0)
+        monkeypatch.setattr(pages, "PORTION", 3)
+        monkeypatch.setattr(pages, "A_TURN", 0)
 
         response = operator.post(CANCEL, {"reason": "over"})
         assert states().count("cancelled") == 3
@@ -119,8 +120,8 @@ class TestActingOnAll:
 
     def test_asks_again_where_its_time_has_passed_meanwhile(self, operator, calls, clock, monkeypatch):
         """The page does not send itself again and again then, and says that a part is done."""
-        monkeypatch.setattr(portions, "PORTION", 3)
-        monkeypatch.setattr(portions, "A_TURN", 0)
+        monkeypatch.setattr(pages, "PORTION", 3)
+        monkeypatch.setattr(pages, "A_TURN", 0)
         where, at = f"{ALL_OF_IT}?task=care.call&action=move", clock.now + timedelta(minutes=1)
         given = {"reason": "later", "at": at.strftime("%Y-%m-%dT%H:%M")}
         place = operator.post(where, given).context["place"]
@@ -157,8 +158,8 @@ class TestActingOnAll:
                 cancel(calls[0], reason="by phone")
             return performed(*given, **more)
 
-        performed = matching.perform
-        monkeypatch.setattr(matching, "perform", sooner)
+        performed = act_on_all.perform
+        monkeypatch.setattr(act_on_all, "perform", sooner)
 
         response = operator.post(CANCEL, {"reason": "over"}, follow=True)
 
@@ -182,7 +183,7 @@ class TestMany:
 
     @pytest.fixture(autouse=True)
     def _many(self, monkeypatch):
-        monkeypatch.setattr(matching, "MANY", 5)
+        monkeypatch.setattr(act_on_all, "MANY", 5)
 
     @pytest.fixture
     def polls(self, clock):
@@ -240,7 +241,7 @@ class TestMany:
     )
     def test_are_those_that_the_page_counted(self, operator, about, order, polls, where, monkeypatch):
         """What the question means in the list, it means as a bulk action, too."""
-        monkeypatch.setattr(matching, "MANY", 0)
+        monkeypatch.setattr(act_on_all, "MANY", 0)
         for hours in (-1, 0, 1, 3, 30):
             about(order, hours, task_key="care.call")
         about(Order.objects.create(), 2)
@@ -254,7 +255,7 @@ class TestMany:
         assert BulkAction.objects.get().skipped == {}
 
     def test_go_by_why_and_when_tasks_ended(self, operator, about, order, polls, clock, monkeypatch):
-        monkeypatch.setattr(matching, "MANY", 0)
+        monkeypatch.setattr(act_on_all, "MANY", 0)
         for reason_code, days in (("worker_lost", 2), ("worker_lost", 9), ("error", 2)):
             ended = clock.now - timedelta(days=days)
             about(order, -1, state=State.DISCARDED, reason_code=reason_code, finished_at=ended)

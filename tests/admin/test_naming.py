@@ -7,7 +7,7 @@ import re
 from django.utils.safestring import SafeString
 
 from tests.admin.conftest import ENTITY, LIST, detail
-from timeline.admin.naming import breakable
+from timeline.admin.references import breakable
 
 LONG = "renewal_of_a_plan.remind_before_it_ends"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.admin.conftest import LIST
-from timeline.admin import paging
+from timeline.admin import task_list
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 
 
 @pytest.fixture(autouse=True)
 def _small_pages(monkeypatch):
-    monkeypatch.setattr(paging, "SIZE", 3)
+    monkeypatch.setattr(task_list, "SIZE", 3)
 
 
 def walk(client, given="", between=lambda number: None, link="next"):

@@ -125,7 +125,7 @@ class TestPeople:
         assert '<label for="id_reason">Grund' in page
 
     def test_goes_on_where_there_is_more(self, operator, monkeypatch):
-        monkeypatch.setattr("timeline.reading.people.SHOWN", 2)
+        monkeypatch.setattr("timeline.features.machines.people.SHOWN", 2)
         for _ in range(5):
             emit("complaint.made", Order.objects.create())
         seen, address = [], PEOPLE

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.admin.conftest import ALL, LIST, detail, text_of
+from tests.admin.conftest import ALL, ENTITY, LIST, detail, text_of
 from tests.admin.test_people import PEOPLE, Complaint, links
 from tests.testapp.models import Order
 from timeline import Timeline, after, approval, step, task
@@ -59,6 +59,57 @@ class Closing(Timeline):
 
     @task(approval("books", by="testapp.change_order", within=timedelta(days=3)))
     def close(self): ...
+
+
+WAITS = "waits for a person, until then at the latest"
+
+
+class TestInATimeline:
+    def test_is_said_to_wait_for_a_person(self, operator, order):
+        with only_timelines(Refunding):
+            emit("refund.asked", order)
+            text = text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
+
+            assert f'<td class="tl-long">{WAITS}' in text
+            assert f"scheduled – {WAITS}</title>" in text
+            assert WAITS in text_of(operator.get(LIST))
+
+    def test_is_said_so_where_somebody_has_moved_it(self, operator, order, now):
+        with only_timelines(Refunding):
+            emit("refund.asked", order)
+            move(ScheduledTask.objects.get(), at=now + 9 * DAYS, reason="a holiday")
+            text = text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
+
+        assert '<td class="tl-long">it was moved: a holiday; waits for a person<' in text
+
+    def test_is_not_once_somebody_has_decided(self, operator, order):
+        with only_timelines(Refunding):
+            emit("refund.asked", order)
+            reject(ScheduledTask.objects.get(), actor="ada")
+            text = text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
+
+        assert "waits for a person" not in text
+
+    def test_is_not_what_waits_for_its_time(self, operator, order):
+        emit("order.placed", order)
+
+        assert "waits for a person" not in text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
+
+
+class TestTheLink:
+    @pytest.mark.parametrize("timelines", [[Refunding], [], [Paying]])
+    def test_is_there_before_anybody_waits(self, operator, timelines):
+        with only_timelines(*timelines):
+            assert f'<a href="{PEOPLE}">Waiting for people</a>' in text_of(operator.get(LIST))
+
+    def test_is_not_for_who_may_not_see_the_page(self, browse, person, about):
+        bea = person("bea", is_staff=True)
+        about(bea)
+
+        page = browse(bea).get(LIST)
+
+        assert page.status_code == 200
+        assert PEOPLE not in text_of(page)
 
 
 class NoRefunds(TimelinePolicy):
@@ -220,7 +271,7 @@ class TestApprovals:
         assert "secret" not in text_of(operator.get(PEOPLE))
 
     def test_go_on_where_there_is_more(self, operator, asked, clock, monkeypatch):
-        monkeypatch.setattr("timeline.reading.people.SHOWN", 2)
+        monkeypatch.setattr("timeline.features.machines.people.SHOWN", 2)
         for number in range(9):
             asked(("loan.asked", "complaint.made", "refund.asked")[number % 3])
             if number % 4 == 0:  # Some have come at the same moment.
@@ -237,7 +288,7 @@ class TestApprovals:
 
     def test_go_on_where_all_of_a_page_may_not_be_seen(self, operator, asked, clock, monkeypatch, settings):
         settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Hiding"}
-        monkeypatch.setattr("timeline.reading.people.SHOWN", 2)
+        monkeypatch.setattr("timeline.features.machines.people.SHOWN", 2)
         for _number in range(3):
             asked("complaint.made")
 
@@ -271,6 +322,7 @@ class TestApprovals:
         assert operator.get(f"{PEOPLE}?after={at}:00.000000%2B0000/{'0' * 32}").status_code == 200
 
 
+@pytest.mark.timeline(raises=False)
 class TestStepsInDoubt:
     def test_are_counted_with_a_link_to_their_list(self, operator, asked, clock):
         assert "in_doubt" not in text_of(operator.get(PEOPLE))
@@ -287,7 +339,7 @@ class TestStepsInDoubt:
         assert [detail(row) in listed for row in rests] == [True, True]
 
     def test_are_counted_up_to_a_hundred(self, operator, asked, clock, monkeypatch):
-        for module in ("timeline.reading.people", "timeline.admin.people"):
+        for module in ("timeline.features.machines.people", "timeline.features.machines.people_pages"):
             monkeypatch.setattr(f"{module}.MOST_RESTING", 1)
         asked("bill.sent"), asked("bill.sent")
         clock.run_due()

@@ -11,7 +11,7 @@ from django.utils import translation
 from tests.admin.conftest import ENTITY, text_of
 from tests.testapp.models import Order
 from timeline import Machine, Timeline, after, at, never, task
-from timeline.admin import plans
+from timeline.features.plans import pages
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.reading import tallies
 from timeline.shortcuts import emit, start
@@ -152,7 +152,7 @@ class TestAPlan:
         assert "Samples" not in page
 
     def test_looks_at_so_many_and_says_so_and_goes_on(self, operator, changed, monkeypatch):
-        monkeypatch.setattr(plans, "MOST", 4)
+        monkeypatch.setattr(pages, "MOST", 4)
         first = operator.get(PLAN, {"timeline": "shop"})
         assert "This page has looked at 4 of 5 open runs" in text_of(first)
 
@@ -163,7 +163,7 @@ class TestAPlan:
         assert "The next ones" not in rest
 
     def test_counts_open_runs_up_to_a_limit(self, operator, changed, monkeypatch):
-        monkeypatch.setattr(plans, "MOST", 4)
+        monkeypatch.setattr(pages, "MOST", 4)
         monkeypatch.setattr(tallies, "MAX_COUNTED", 4)
 
         assert "4+" in text_of(operator.get(PLAN))

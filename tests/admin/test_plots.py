@@ -8,10 +8,9 @@ import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import text_of
-from timeline.admin.plots import HEIGHT, in_short, plots
+from timeline.admin.health import HEIGHT, in_short, plots
+from timeline.features.maintenance.figures import SIZE, Span
 from timeline.models import Figure
-from timeline.reading.figures import Span
-from timeline.timing.buckets import SIZE
 
 HEALTH = reverse("admin:timeline_scheduledtask_health")
 HOUR = timedelta(hours=1)

@@ -10,9 +10,9 @@ import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import text_of
-from timeline.admin import redriving
-from timeline.dispatch import acting_in_bulk
-from timeline.dispatch.acting_in_bulk import act_in_bulk
+from timeline.admin import dead_letters
+from timeline.features.bulk_actions import poll
+from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
 from timeline.policy import TimelinePolicy
@@ -80,7 +80,7 @@ class TestRedriveAll:
     def test_redrives_no_more_than_a_few_at_once_whatever_is_sent_for_the_count(
         self, operator, dead, monkeypatch, clock
     ):
-        monkeypatch.setattr(redriving, "PORTION", 3)
+        monkeypatch.setattr(dead_letters, "PORTION", 3)
         place = {"before": clock.now.isoformat(), "after": "", "changed": "0", "left": "0", "total": "2"}
 
         operator.post(ONE, GIVEN | place)
@@ -135,7 +135,7 @@ class TestMany:
 
     @pytest.fixture(autouse=True)
     def _many(self, monkeypatch):
-        monkeypatch.setattr(redriving, "PORTION", 5)
+        monkeypatch.setattr(dead_letters, "PORTION", 5)
 
     @pytest.fixture
     def polls(self, clock):
@@ -186,8 +186,8 @@ class TestMany:
         assert again().count() == 7
 
     def test_are_stopped_from_their_page_and_what_is_done_stays(self, operator, dead, polls, monkeypatch):
-        monkeypatch.setattr(acting_in_bulk, "BATCH", 2)
-        monkeypatch.setattr(acting_in_bulk, "A_TURN", 0)
+        monkeypatch.setattr(poll, "BATCH", 2)
+        monkeypatch.setattr(poll, "A_TURN", 0)
         where = operator.post(ONE, GIVEN).headers["Location"]
         polls()
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.admin.conftest import ENTITY, detail, text_of
 from timeline import Timeline, after, daily, task
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.models import ScheduledTask
-from timeline.operations.recurring import Ahead, recur
 from timeline.testing import only_timelines
 
 SAID = "every day at 02:00 in Europe/Berlin, next 2 March 2026 02:00"
@@ -26,7 +26,7 @@ class Settlement(Timeline):
 def ahead(clock, now):
     """The run ahead."""
     with only_timelines(Settlement):
-        recur(Ahead(), now=now, using="default")
+        recur(NextBeginnings(), now=now, using="default")
         yield ScheduledTask.objects.get()
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone, translation
 from tests.admin.test_entity import page, text_of
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
-from timeline.admin.standing import standing_of
+from timeline.admin.guard_answers import standing_of
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.shortcuts import start

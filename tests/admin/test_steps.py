@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.admin.conftest import ACT, ALL, detail, text_of
 from tests.resting import Billing, Changed, Settling, half_settled, recorded, run_once
+from timeline.admin.pages import made_for
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask, StepRecord
 from timeline.shortcuts import forget_step, run_now
@@ -70,7 +71,7 @@ class TestProgress:
         assert '<progress value="3" max="1200" aria-label="3 of 1,200"></progress> 3 of 1,200' in text
         assert "&lt;b&gt;reading&lt;/b&gt; the statements" in text
         assert re.search(r"told 2026-03-02 09:0\d:\d\d, in attempt \d", text)
-        assert re.search(r"<li>It said on 2026-03-02 09:0\d UTC that 3 of 1,200 is done.</li>", text)
+        assert re.search(r"<li>It said on 2026-03-02 09:0\d:\d\d UTC that 3 of 1,200 is done.</li>", text)
 
     def test_keeps_its_note_from_those_who_may_not_read_it(self, browse, person, clock, order):
         viewer = browse(person("viewer", *(name for name in ALL if name != "view_payload")))
@@ -121,7 +122,7 @@ class TestTheSteps:
         )
         assert '<td>half done</td><td data-name="Attempt">1</td>' in text
         assert "&quot;settled&quot;: 2" in text
-        assert "<li>Step settle: 2 of 3 done by 2026-03-02 09:00 UTC.</li>" in text
+        assert "<li>Step settle: 2 of 3 done by 2026-03-02 09:00:00 UTC.</li>" in text
 
     def test_of_a_loop_in_its_first_batch_are_of_no_attempt(self, operator, about, order):
         row = about(order, state=State.ACTIVE, attempt=1)
@@ -346,7 +347,7 @@ class TestDeciding:
     def test_is_asked_anew_after_a_login(self, person, in_doubt):
         user, client = person("operator", *ALL), Client()
 
-        response = confirm(client, in_doubt, "step_happened", result='{"receipt": 7}')
+        response = confirm(client, in_doubt, "step_happened", result='{"receipt": 7}', who=made_for(user))
         user.set_password("of the tests only")
         user.save()
         back = client.post(response.url, {"username": user.email, "password": "of the tests only"}, follow=True)

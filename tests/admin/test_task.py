@@ -13,9 +13,10 @@ from django.urls import reverse
 from tests.admin.conftest import ALL, detail, text_of
 from tests.admin.flaky import Flaky
 from tests.testapp.models import Order
+from timeline import Machine, never, on, task
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.shortcuts import cancel, emit, hold, redrive, schedule
+from timeline.shortcuts import cancel, emit, hold, redrive, schedule, start
 from timeline.testing import only_timelines
 
 
@@ -28,6 +29,31 @@ def failed(clock, order):
         yield row
 
 
+class Room(Machine):
+    """Whatever goes wrong, a person looks."""
+
+    entity = "testapp.Order"
+    initial = "works"
+    table = {"works": {"unknown": "people"}, "people": {"helped": "works", "given.up": "over"}, "over": {}}
+    working = ("works",)
+    timers = {"people": never}
+    errors = {Exception: "unknown"}
+
+    @task(on("works"), atomic=False)
+    def book(self, order):
+        raise ValueError("no such room")
+
+
+@pytest.fixture
+def answered(clock, order):
+    """A task that is completed by an error, which its machine takes as an answer."""
+    with only_timelines(Room):
+        start(Room, order)
+        clock.advance(seconds=1)
+        yield ScheduledTask.objects.get()
+
+
+@pytest.mark.timeline(raises=False)
 class TestWhatItTells:
     def test_when_it_is_due_on_the_sites_clocks_and_in_utc(self, operator, about, order, settings):
         settings.TIME_ZONE = "Asia/Kolkata"
@@ -81,6 +107,18 @@ class TestWhatItTells:
         ):
             assert said in text
 
+    def test_the_error_that_its_machine_took_as_an_answer(self, operator, answered):
+        text = text_of(operator.get(detail(answered)))
+
+        for said in ("ValueError: no such room", "Traceback", "which means unknown. The error was ValueError"):
+            assert said in text
+
+    def test_that_it_has_no_definition_any_more(self, operator, about, order):
+        text = text_of(operator.get(detail(about(order, task_key="care.gone"))))
+
+        assert "It has no definition any more, so that nothing runs it" in text
+        assert "manage.py timeline_apply care" in text
+
     def test_what_came_before_and_after_it(self, operator, about, order):
         first = about(order, state=State.CANCELLED, reason="no")
         [again] = redrive(first, reason="yes", actor="eva")
@@ -107,6 +145,7 @@ class TestWhatItTells:
         assert "scheduled → cancelled" in text
 
 
+@pytest.mark.timeline(raises=False)
 class TestWhatItHides:
     def test_payload_result_and_errors_from_those_who_may_not_read_them(self, browse, person, failed):
         text = text_of(browse(person("viewer", *ALL[:-1])).get(detail(failed)))
@@ -115,6 +154,12 @@ class TestWhatItHides:
         assert "Traceback" not in text
         assert "iban" not in text
         assert "you may not view payloads" in text
+
+    def test_the_error_that_its_machine_took_as_an_answer(self, browse, person, answered):
+        text = text_of(browse(person("mia", "view_scheduledtask")).get(detail(answered)))
+
+        assert "which means unknown" in text
+        assert "no such room" not in text
 
     def test_results_in_the_story(self, browse, person, operator, about, order, now):
         row = about(order, state=State.COMPLETED, result={"pin": "4711"})

@@ -64,7 +64,14 @@ def row(evil, person, now):
     ref = {"entity_label": "accounts.user", "entity_id": str(ada.pk)}
     event = Event.objects.create(name=evil, key=evil, actor=evil, occurred_at=now, recorded_at=now, **ref)
     run = TimelineRun.objects.create(
-        timeline="account", key=evil, started_at=now, started_by=event, ended_at=now, end_reason=evil, **ref
+        timeline="account",
+        key=evil,
+        started_at=now,
+        started_by=event,
+        ended_at=now,
+        end_code="left",
+        end_reason=evil,
+        **ref,
     )
     made = ScheduledTask.objects.create(
         run=run,
@@ -321,6 +328,7 @@ class Loud(Timeline):
         raise ValueError(EVIL[0])
 
 
+@pytest.mark.timeline(raises=False)
 def test_a_handlers_own_error_is_text(operator, order, clock):
     with only_timelines(Loud):
         row = schedule("loud.shout", order, at=clock.now).task

@@ -105,7 +105,8 @@ class TestTitles:
 
         assert f">{TITLE}</a>" in text_of(operator.get(LIMITS))
 
-    def test_name_what_would_be(self, operator, run, order):
+    def test_name_what_would_be(self, operator, run, order, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["order.seen"]}
         ref = ref_of(order)
         page = text_of(operator.post(f"{WHAT_IF}?label={ref.label}&id={ref.id}", {"event": "order.seen"}))
 

@@ -10,6 +10,8 @@ from django.urls import reverse
 from tests.admin.conftest import ENTITY, text_of
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
+from timeline.features.plans import pages as admin_trying
+from timeline.features.plans import what_if
 from timeline.models import Event, ScheduledTask
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
@@ -107,6 +109,30 @@ class TestWhatIf:
         page = text_of(operator.post(where(placed), as_it_is(placed) | given))
 
         assert 'role="alert"' in page
+        assert "What would be ahead" not in page
+
+    def test_shows_some_of_very_many_those_that_change_first(self, operator, placed, about, monkeypatch):
+        monkeypatch.setattr(admin_trying, "MOST_SHOWN", 2)
+        for _row in range(3):
+            about(placed, hours=1)
+
+        page = text_of(operator.post(where(placed), as_it_is(placed) | {"event": "order.returned"}))
+
+        assert "2 of 5 are shown: those that change first." in page
+        assert page.count("<strong>called off") == 2
+
+    def test_refuses_an_entity_with_very_many_rows(self, operator, placed, about, monkeypatch):
+        monkeypatch.setattr(what_if, "MOST_OPEN", 0)
+
+        page = text_of(operator.post(where(placed), as_it_is(placed) | {"event": "order.returned"}))
+
+        assert "it has more than 0 open tasks" in page
+        assert "What would be ahead" not in page
+
+    def test_refuses_an_event_that_no_timeline_knows(self, operator, placed):
+        page = text_of(operator.post(where(placed), as_it_is(placed) | {"event": "order.retruned"}))
+
+        assert "Did you mean &#x27;order.returned&#x27;?" in page
         assert "What would be ahead" not in page
 
     def test_is_for_who_may_see_all_tasks(self, person, browse, placed):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.core.cache import cache
 from django.test import Client
 
 from project.accounts.models import User
@@ -61,6 +62,12 @@ class Accounting(Timeline):
 def _only_these():
     with only_timelines(Account, Seating, Accounting):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _asks_for_the_first_time():
+    """Let nobody have asked too often in the tests before."""
+    cache.clear()
 
 
 @pytest.fixture

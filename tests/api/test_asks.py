@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.api.test_tasks import problem
-from timeline import OWNER, Machine, never
+from timeline import OWNER, STAY, Machine, never, on
 from timeline.models import Event, TimelineRun
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
@@ -19,15 +20,21 @@ class SignIn(Machine):
     entity = "accounts.User"
     starts_on = "signing_in"
     initial = "asked"
-    table = {"asked": {"code.given": "over", "helped": "over", "gave_up": "over"}, "over": {}}
-    timers = {"asked": never}
-    asks = {"code.given": OWNER, "helped": "timeline.cancel_scheduledtask"}
+    table = {
+        "asked": {"code.given": "over", "helped": "over", "gave_up": "over", "code.wanted": STAY, "code.lost": "lost"},
+        "lost": {"code.found": "asked", "code.wanted": STAY},
+        "over": {},
+    }
+    timers = {"gave_up": on("asked", minutes=10), "lost": never}
+    asks = {"code.given": OWNER, "helped": "timeline.cancel_scheduledtask", "code.wanted": OWNER}
 
 
 @pytest.fixture(autouse=True)
 def _known(clock):
+    cache.clear()  # How often was asked.
     with only_timelines(SignIn):
         yield
+    cache.clear()
 
 
 @pytest.fixture
@@ -59,7 +66,10 @@ class TestWhoIsAsked:
     def test_is_told_so(self, by_ada, run):
         [machine] = by_ada.get("me/tasks/").json()["machines"]
 
-        assert (machine["takes"], machine["asked"]) == (["code.given", "gave_up", "helped"], ["code.given"])
+        assert (machine["takes"], machine["asked"]) == (
+            ["code.given", "code.lost", "code.wanted", "gave_up", "helped"],
+            ["code.given", "code.wanted"],
+        )
 
     @pytest.mark.parametrize(
         "change",
@@ -98,3 +108,88 @@ class TestWhoIsAsked:
         emit("gave_up", ada)
 
         problem(by_ada.post("events/", body), 403)
+
+
+class TestKeysOfWhoIsAsked:
+    def test_take_none_of_the_sites(self, by_ada, ada, run, body):
+        """The site says it for the first time, though they have said it with its key."""
+        by_ada.post("events/", body | {"name": "code.wanted", "key": "crm-17"})
+
+        emission = emit("code.wanted", ada, key="crm-17")
+
+        assert emission.recorded
+        assert Event.objects.filter(name="code.wanted").count() == 2
+
+    @pytest.mark.parametrize("key", ["k", "k" * 200])
+    def test_are_theirs_to_send_it_again(self, by_ada, ada, run, body, key):
+        body |= {"name": "code.wanted", "key": key}
+
+        assert [by_ada.post("events/", body).status_code for _ in range(2)] == [201, 200]
+        assert by_ada.post("events/", body | {"key": key[1:] + "x"}).status_code == 201
+        problem(by_ada.post("events/", body | {"payload": {}}), 409)
+
+    def test_are_not_those_of_others_who_are_asked(self, by_ada, person, asked_by, run, body):
+        clerk = asked_by(person("clerk", "cancel_scheduledtask"))
+        with only_timelines(Both):
+            emit("signing_in", run.entity_ref)
+            both = body | {"machine": "both", "name": "said", "key": "k"}
+
+            assert [who.post("events/", both).status_code for who in (by_ada, clerk)] == [201, 201]
+
+
+class Both(Machine):
+    """Asks the account or a clerk."""
+
+    entity = "accounts.User"
+    starts_on = "signing_in"
+    initial = "asked"
+    table = {"asked": {"said": STAY, "gave_up": "over"}, "over": {}}
+    timers = {"asked": never}
+    asks = {"said": (OWNER, "timeline.cancel_scheduledtask")}
+
+
+class TestHowOften:
+    def test_is_bounded_unless_the_host_says_otherwise(self, by_ada, run, body):
+        body |= {"name": "code.wanted", "key": "k"}
+
+        codes = [by_ada.post("events/", body).status_code for _ in range(31)]
+
+        assert (codes[:30], codes[30]) == ([201] + [200] * 29, 429)
+
+    @pytest.mark.parametrize(("rate", "last"), [("2/min", 429), (None, 200)])
+    def test_is_as_the_host_says(self, by_ada, run, body, settings, rate, last):
+        rates = {"DEFAULT_THROTTLE_RATES": {"timeline.asked": rate}}
+        settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | rates
+        body |= {"name": "code.wanted", "key": "k"}
+
+        assert [by_ada.post("events/", body).status_code for _ in range(3)] == [201, 200, last]
+
+    def test_is_not_bounded_for_who_may_emit(self, by_staff, ada, run, body):
+        body |= {"name": "signing_in", "machine": "", "key": "k"}
+
+        assert {by_staff.post("events/", body).status_code for _ in range(32)} <= {200, 201}
+
+    def test_puts_off_no_deadline_for_ever(self, by_ada, ada, run, body, clock):
+        """Each time the state is entered again, and its timer begins again."""
+        body |= {"name": "code.wanted"}
+        for _ in range(10):
+            clock.advance(minutes=9)
+            cache.clear()
+            assert by_ada.post("events/", body).status_code == 201
+
+        clock.advance(minutes=9)
+        problem(by_ada.post("events/", body), 429)
+        clock.advance(minutes=2)
+
+        run.refresh_from_db()
+        assert run.state == "over"
+
+    def test_is_counted_anew_in_another_state(self, by_ada, ada, run, body):
+        body |= {"name": "code.wanted"}
+        for name in ("code.lost", "code.found"):
+            assert {by_ada.post("events/", body).status_code for _ in range(10)} == {201}
+            problem(by_ada.post("events/", body), 429)
+            cache.clear()
+            emit(name, ada)
+
+        assert by_ada.post("events/", body).status_code == 201

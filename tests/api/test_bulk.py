@@ -9,7 +9,7 @@ import pytest
 
 from tests.api.test_repeating import send
 from tests.api.test_tasks import problem
-from timeline.dispatch.acting_in_bulk import act_in_bulk
+from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
 

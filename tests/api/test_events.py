@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.api.test_repeating import send
 from tests.api.test_tasks import problem
 from tests.testapp.models import Country
 from timeline.models import Event, ScheduledTask
@@ -44,7 +45,9 @@ class TestEmit:
 
         assert by_staff.post("events/", {**named, "name": "user.left"}).json()["ended"] == ["account"]
 
-    def test_may_be_about_the_system_and_earlier(self, by_staff, clock):
+    def test_may_be_about_the_system_and_earlier(self, by_staff, clock, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["night"]}
+
         answer = by_staff.post("events/", {"name": "night", "entity": None, "occurred_at": "2026-01-01T00:00:00+01:00"})
 
         assert answer.json()["event"]["entity"] is None
@@ -120,3 +123,36 @@ class TestEmit:
             problem(asked_by(user).post("events/", named), 403)
         problem(asked_by().post("events/", named), 403)
         assert not Event.objects.exists()
+
+
+class TestEventsThatNoTimelineKnows:
+    def test_are_refused_with_what_is_meant(self, by_staff, named, clock):
+        told = problem(by_staff.post("events/", {**named, "name": "user.creatd"}), 400)
+
+        assert (told["field"], told["type"]) == ("name", "urn:timeline:unknown-event")
+        assert told["remedy"].startswith("Did you mean 'user.created'?")
+        assert not Event.objects.exists()
+
+    def test_are_refused_of_the_system(self, by_staff, clock):
+        problem(by_staff.post("events/", {"name": "night.fell"}), 400)
+
+    def test_are_taken_where_they_are_recorded_on_purpose(self, by_staff, named, clock, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["user.seen"]}
+
+        assert by_staff.post("events/", {**named, "name": "user.seen"}).status_code == 201
+
+    def test_are_taken_where_the_setting_is_off(self, by_staff, named, clock, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "STRICT_EVENTS": False}
+
+        assert by_staff.post("events/", {**named, "name": "user.creatd"}).status_code == 201
+
+    def test_are_answered_as_before_where_the_request_is_sent_again(self, by_staff, named, clock, settings):
+        """The code knew it when it came first."""
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["user.seen"]}
+        body = {**named, "name": "user.seen"}
+        first = send(by_staff, "events/", body)
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": []}
+
+        again = send(by_staff, "events/", body)
+
+        assert (first.status_code, again.status_code) == (201, 201)

@@ -26,12 +26,12 @@ from tests.asking import WHOLE
 from tests.bulk import bulk_action
 from tests.conftest import NOW
 from timeline.api.pagination import Place
-from timeline.confiding import check_data
-from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.exceptions import InvalidInput
+from timeline.features.bulk_actions.poll import begin_bulk
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import BulkAction, Event, Hold, ScheduledTask
+from timeline.payloads import check_data
 from timeline.shortcuts import emit, hold, start
 from timeline.webhooks.models import Delivery, Endpoint
 from timeline.webhooks.secrets import encrypted, new_secret
@@ -44,6 +44,8 @@ CONFIG = {
     },
 }  # What holds a NUL is refused, which a schema cannot say.
 TOKEN = "t" * 32
+GROUP = "0123456789abcdef"  # Of all that failed.
+NAMES = {"timeline": "account", "task": "account.call", "group": GROUP}  # Any others are refused.
 LATER = "8999-01-01T00:00:00Z"
 CASES = int(os.environ.get("FUZZ_CASES", "800"))  # Of staff; make fuzz has more.
 # Otherwise a third of the wrong ones: few of these get beyond the first check.
@@ -63,7 +65,8 @@ def _rows(ada, person, seat, about, clock):
         start("seating", seat(user))
         for state in State:
             for number in range(20):
-                about("account.call", user, state=state, scheduled_at=clock.now + timedelta(minutes=number))
+                at = clock.now + timedelta(minutes=number)
+                about("account.call", user, state=state, scheduled_at=at, fingerprint=GROUP)
 
 
 @contextmanager
@@ -145,12 +148,14 @@ def make_real(case, pick, keys, ada):
     """Put what is there in the place of what was made up, where any other would be refused for not being there."""
     moment = f"{1970 + pick % 7030}-02-28T23:59:59.5+14:00"
     entity = {"label": "accounts.user", "id": str(ada.pk)}
-    real = {**entity, "group": "account.call", **id_for(case, pick, keys)}
+    real = {**entity, "group": GROUP, **id_for(case, pick, keys)}
     if pick % 5 and not case.meta.is_negative_at(ParameterLocation.PATH):
         case.path_parameters = {name: real[name] for name in case.path_parameters or {}}
     if "cursor" in (case.query or {}) and not case.meta.is_negative_at(ParameterLocation.QUERY):
         case.query["cursor"] = str(Place(NOW, keys[pick % len(keys)]))
         case.query |= {} if case.operation.label.endswith("v1/tasks/") else {"part": ("past", "upcoming")[pick % 2]}
+    if isinstance(case.query, dict) and not case.meta.is_negative_at(ParameterLocation.QUERY):
+        case.query |= {name: NAMES[name] for name in NAMES if name in case.query}
     if pick % 4 and "If-Match" in (case.headers or {}) and not case.meta.is_negative_at(ParameterLocation.HEADER):
         case.headers["If-Match"] = "*"  # Any other is almost always out of date.
     if isinstance(case.body, dict) and not case.meta.is_negative_at(ParameterLocation.BODY):
@@ -180,7 +185,8 @@ def fitting(case, entity, moment):
     if case.operation.path.endswith("/preview/"):
         return previewed(case.body, moment)
     if case.operation.path.endswith("/events/"):
-        return {"payload": without_secrets(case.body["payload"])} if case.body.get("payload") else {}
+        known = {"name": "user.created", "entity": entity}  # Any other event is refused.
+        return known | ({"payload": without_secrets(case.body["payload"])} if case.body.get("payload") else {})
     if case.operation.path.endswith("/holds/"):
         return held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
     return {}
@@ -247,6 +253,8 @@ def held(scope, entity):
 
 def bulk_of(body, moment):
     """What goes with an action, which a schema does not say: to a time, or by a span, only what is moved."""
+    if isinstance(body.get("filter"), dict):
+        body["filter"] |= {name: NAMES[name] for name in NAMES if body["filter"].get(name)}
     action = body.get("action")
     if action == "move" and (body.get("by_days") or body.get("by_seconds")):
         return {"at": None, "spread_seconds": None}

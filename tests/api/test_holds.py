@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from tests.api.test_tasks import problem
+from timeline.features.holds.verbs import park
 from timeline.lifecycle import State
 from timeline.models import Hold
-from timeline.operations.parking import park
 from timeline.shortcuts import hold, release
 
 

@@ -8,12 +8,15 @@ import pytest
 from django.utils import translation
 
 from tests.api.conftest import ROOT
-from timeline.lifecycle import State
+from timeline import reasons
+from timeline.lifecycle import State, Trigger
+from timeline.store.transition import Write, apply
 
 
 @pytest.fixture
 def in_german(by_staff, settings):
     """Ask as staff who read German: ``in_german.get("tasks/")``."""
+    settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["day.begun", "day.closed"]}
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
     by_staff.client.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
     yield by_staff
@@ -81,14 +84,10 @@ class TestReasons:
     @pytest.fixture
     def row(self, about, ada, now):
         """A task that ended too late, as the system says."""
-        return about(
-            "account.greet",
-            ada,
-            state=State.CANCELLED,
-            reason_code="expired",
-            reason="too late: it was to run before 2026-03-01 10:00 UTC",
-            expires_at=now + timedelta(hours=1),
-        )
+        row = about("account.greet", ada, state=State.SCHEDULED)
+        late = reasons.TOO_LATE(at=now + timedelta(hours=1))
+        apply([Write(task=row, triggers=(Trigger.CANCEL,), reason=late)], now=now, using="default")
+        return row
 
     def test_of_the_system_are_in_german(self, in_german, row):
         told = in_german.get(f"tasks/{row.pk}/").json()

@@ -13,6 +13,8 @@ from tests.api.conftest import Accounting, Seating
 from tests.api.test_roles import fingerprint
 from tests.api.test_tasks import problem
 from timeline import OWNER, Machine, Timeline, after, at, never, task
+from timeline.api.base import TryingThrottle
+from timeline.features.plans import api, what_if
 from timeline.policy import TimelinePolicy
 from timeline.shortcuts import emit, start
 from timeline.testing import only_timelines
@@ -298,6 +300,58 @@ def person_who_may_emit(user):
     return type(user).objects.get(pk=user.pk)
 
 
+class TestBounds:
+    """Whatever is tried is made and undone, under the lock of its entity: nobody is to make that last."""
+
+    @pytest.fixture
+    def many(self, kim, make_task, clock):
+        """Give kim so many open rows more."""
+
+        def make(count):
+            about = {"task_key": "greeting.greet", "entity_label": "accounts.user", "entity_id": str(kim.pk)}
+            for _ in range(count):
+                make_task(**about, scheduled_at=clock.now + timedelta(days=1))
+
+        return make
+
+    def test_two_hundred_are_answered_and_all_are_counted(self, by_staff, kim, many, clock, monkeypatch):
+        monkeypatch.setattr(api, "MOST_SHOWN", 3)
+        many(5)
+        later = (clock.now + timedelta(days=20)).isoformat()
+
+        answer = by_staff.post(path_of(kim), {"anchors": {"trial_ends_at": later}}).json()
+
+        assert answer["counts"] == {"new": 0, "moved": 2, "gone": 0, "same": 5}
+        assert [row["change"] for row in answer["results"]] == ["same", "moved", "moved"]
+
+    def test_an_entity_with_very_many_rows_is_refused_before_anything_is_written(
+        self, by_staff, kim, many, monkeypatch
+    ):
+        monkeypatch.setattr(what_if, "MOST_OPEN", 3)
+        many(2)
+        assert by_staff.post(path_of(kim), {"event": {"name": "user.left"}}).status_code == 200
+        many(1)
+
+        with CaptureQueriesContext(connection) as asked:
+            answer = by_staff.post(path_of(kim), {"event": {"name": "user.left"}})
+
+        assert (answer.status_code, answer.json()["field"]) == (400, "entity")
+        assert not [one["sql"] for one in asked if writes(one["sql"])]
+
+    def test_owners_may_ask_ten_times_a_minute_unless_the_site_says_otherwise(
+        self, asked_by, by_staff, kim, settings, monkeypatch
+    ):
+        monkeypatch.setattr(TryingThrottle, "timer", lambda _throttle: 1000.0)  # However long it takes.
+        by_kim, body = asked_by(kim), {"anchors": {"trial_ends_at": "2027-01-01T00:00:00Z"}}
+
+        answers = [by_kim.post(path_of(kim), body).status_code for _ in range(11)]
+
+        assert answers == [200] * 10 + [429]
+        assert {by_staff.post(path_of(kim), body).status_code for _ in range(11)} == {200}
+        settings.REST_FRAMEWORK = settings.REST_FRAMEWORK | {"DEFAULT_THROTTLE_RATES": {"timeline.trying": None}}
+        assert by_kim.post(path_of(kim), body).status_code == 200
+
+
 class TestMistakes:
     @pytest.mark.parametrize(
         ("body", "field"),
@@ -314,6 +368,7 @@ class TestMistakes:
             ({"start": {"timeline": "billing"}}, "entity"),
             ({"event": {"name": ""}}, "event.name"),
             ({"event": {"name": "user.left", "payload": []}}, "event.payload"),
+            ({"event": {"name": "user.lft"}}, "name"),
             ({"event": {"name": "user.left"}, "what": 1}, "what"),
         ],
     )

@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.api.conftest import EVERYTHING, ROOT, Asker
 from tests.api.test_tasks import problem
 from tests.resting import resting
-from timeline.api.repeating import Outcome, answer_once
+from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.serializers import TaskSerializer
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
@@ -222,7 +222,7 @@ class TestTheSameKey:
         acts = count()
 
         answers = [
-            answer_once(asked, lambda: Outcome(next(acts)), lambda said, _again: said, using="default")
+            answer_once(asked, lambda: RequestOutcome(next(acts)), lambda said, _again: said, using="default")
             for _ in range(2)
         ]
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Permission
 from rest_framework.serializers import SerializerMethodField
 
 from tests.api.conftest import EVERYTHING, ROOT, Asker
-from timeline.api.remembering import columns_of, row_of
+from timeline.api.preconditions import columns_of, row_of
 from timeline.api.serializers import TaskSerializer
 from timeline.api.tasks import TaskViewSet
 from timeline.lifecycle import State

@@ -11,9 +11,9 @@ from django.test import Client
 from tests.api.conftest import ROOT, ids
 from timeline import Timeline, after, daily, task
 from timeline.api.problems import NOT_THERE
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.recurring import Ahead, recur
 from timeline.shortcuts import emit, move
 from timeline.testing import only_timelines
 
@@ -77,7 +77,7 @@ class TestList:
             ({"state": ["available", "scheduled"], "task": "account.greet"}, {0, 1}),
             ({"task": "account.greet"}, {0, 1}),
             ({"timeline": "account"}, {0, 1, 2}),
-            ({"timeline": "acc"}, set()),
+            ({"timeline": "seating"}, set()),
             ({"due_after": "2026-03-01T10:00:00Z"}, {1, 2, 3}),
             ({"due_after": "2026-03-01T11:00:00+01:00"}, {1, 2, 3}),
             ({"due_before": "2026-03-01T10:00:00Z"}, {0}),
@@ -125,6 +125,7 @@ class TestList:
         [
             ({"stat": "scheduled"}, "stat"),
             ({"state": "gone"}, "state"),
+            ({"timeline": "acc"}, "timeline"),
             ({"state": ["scheduled", "gone"]}, "state"),
             ({"state": ["scheduled", ""]}, "state"),
             ({"state": "scheduled,retryable"}, "state"),
@@ -322,7 +323,8 @@ class TestCancel:
         path = f"{ROOT}/tasks/{row.pk}/cancel/"
 
         problem(by_staff.client.post(path, body, content_type="application/json"), status)
-        problem(by_staff.client.post(path, {"reason": "x"}), 415)
+        refused = problem(by_staff.client.post(path, {"reason": "x"}), 415)
+        assert refused["remedy"] == "Send JSON, with the header Content-Type: application/json."
 
     def test_takes_no_query_parameters(self, by_staff, ada, about):
         row = about("account.greet", ada)
@@ -465,7 +467,7 @@ class TestRedrive:
 class TestSchedule:
     def test_is_told_in_words(self, by_staff, clock):
         with only_timelines(Nightly):
-            recur(Ahead(), now=clock.now, using="default")
+            recur(NextBeginnings(), now=clock.now, using="default")
             row = ScheduledTask.objects.get()
             shown = by_staff.get(f"tasks/{row.pk}/").json()
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import resolve, reverse
 
+from tests.api.conftest import ROOT
 from tests.api.test_tasks import problem
 from tests.testapp.models import Country, Order
+from timeline import Timeline, after, task
 from timeline.lifecycle import State
 from timeline.models import ref_of
 from timeline.policy import TimelinePolicy
@@ -27,6 +35,13 @@ def path_of(entity):
     """Address of an entity's tasks."""
     ref = ref_of(entity)
     return f"entities/{ref.label}/{ref.id}/tasks/"
+
+
+def tables_read(asker, path):
+    """The tables that each statement of a request reads first."""
+    with CaptureQueriesContext(connection) as asked:
+        asker.get(path)
+    return [found[1] for one in asked if (found := re.search(r'FROM "(\w+)"', one["sql"]))]
 
 
 class NobodysPolicy(TimelinePolicy):
@@ -239,9 +254,87 @@ class TestEntities:
             answer = by_ada.get(f"entities/{none}/tasks/")
             assert (answer.content, dict(answer.headers)) == (theirs.content, dict(theirs.headers)), none
 
+    def test_of_another_is_refused_before_its_rows_are_read(self, asked_by, ada, person, seat, clock):
+        """How long it takes to find none of one's own among them would tell how many there are."""
+        ben = person("ben")
+        bens = seat(ben)
+        start("seating", bens)
+        seat(ada)
+        by_ada = asked_by(ada)
+        by_ada.get(path_of(ada))
+
+        paths = [path_of(bens), f"entities/testapp.seat/{uuid4()}/tasks/"]
+        paths += [f"users/{key}/tasks/" for key in (ben.pk, 987654)]
+
+        of_entity, of_no_entity, of_user, of_no_user = [tables_read(by_ada, path) for path in paths]
+
+        assert of_entity == of_no_entity
+        assert of_user == of_no_user
+        assert not {"timeline_scheduledtask", "timeline_run"} & {*of_entity, *of_user}
+        assert "timeline_scheduledtask" in tables_read(by_ada, path_of(ada))
+
     def test_of_a_kind_that_no_timeline_is_about_is_not_there(self, by_staff, db):
         Country.objects.create(code="fr")
 
         problem(by_staff.get("entities/testapp.country/fr/tasks/"), 404)
         problem(by_staff.get(f"entities/testapp.order/{Order.objects.create().pk}/tasks/"), 404)
         problem(by_staff.get("entities/auth.permission/1/tasks/"), 404)
+
+
+class Joining(Timeline):
+    """About what has a key of text."""
+
+    entity = "testapp.Country"
+
+    @task(after(days=1))
+    def greet(self, country) -> None: ...
+
+
+KEYS = ["INV/2026/001", "/", "a/", "/a", "a//b", "a/tasks", "a/tasks/", "x/preview/", "..", "%2F", "a b", "a\nb", "ä?#"]
+
+
+class TestAnyKey:
+    """Whatever a row can be about has an address."""
+
+    @pytest.fixture(autouse=True)
+    def _joining(self):
+        with only_timelines(Joining):
+            yield
+
+    @pytest.mark.parametrize("key", KEYS)
+    def test_has_its_tasks(self, by_staff, key, clock):
+        start("joining", Country.objects.create(code=key))
+        path = reverse("timeline_api:entity-tasks", args=["testapp.country", key])
+
+        for address in (path, f"{ROOT}/entities/testapp.country/{quote(key, safe='')}/tasks/"):
+            answer = by_staff.client.get(address)
+
+            [row] = answer.json()["upcoming"]["results"]
+            assert row["entity"] == {"label": "testapp.country", "id": key}
+
+    @pytest.mark.parametrize("key", KEYS)
+    def test_has_its_preview(self, by_staff, key, clock):
+        start("joining", Country.objects.create(code=key))
+        path = reverse("timeline_api:entity-preview", args=["testapp.country", key])
+
+        answer = by_staff.client.post(path, {"start": {"timeline": "joining"}}, content_type="application/json")
+
+        assert answer.status_code in (200, 409), answer.content
+
+    @pytest.mark.parametrize("key", KEYS)
+    def test_is_that_of_a_user_as_well(self, key):
+        found = resolve(unquote(reverse("timeline_api:user-tasks", args=[key])))
+
+        assert (found.url_name, found.kwargs) == ("user-tasks", {"id": key})
+
+    @pytest.mark.parametrize("key", KEYS)
+    def test_can_be_held_and_told_an_event(self, by_staff, key, clock, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["joined"]}
+        Country.objects.create(code=key)
+        entity = {"label": "testapp.country", "id": key}
+
+        held = by_staff.post("holds/", {"scope": "entity", "entity": entity, "reason": "x"})
+        said = by_staff.post("events/", {"name": "joined", "entity": entity})
+
+        assert (held.status_code, said.status_code) == (201, 201)
+        assert said.json()["event"]["entity"] == held.json()["entity"] == entity

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.webhooks.receiving import Receiver
 from timeline.ids import uuid7
-from timeline.models.answer import Answer
+from timeline.models.upkeep import Answer
 from timeline.webhooks.models import Attempt, Delivery, Endpoint, State
 from timeline.webhooks.opening import open_endpoint
 from timeline.webhooks.secrets import decrypted
@@ -150,6 +150,32 @@ class TestASecret:
         after = Endpoint.objects.get()
         assert first.json()["secret"] == decrypted(after.secret) != made.shown == decrypted(after.previous_secret)
         assert again.json()["secret"] is None
+
+
+class TestAURL:
+    @pytest.mark.parametrize("role", ["view_endpoint", "view_delivery", "add_endpoint", "delete_endpoint"])
+    def test_is_shown_whole_to_who_may_change_it_and_to_nobody_else(self, role, made, person, asked_by):
+        """It may have a secret in it."""
+        Endpoint.objects.update(url="https://books.example.com/s3cret?key=s3cret")
+        viewer, changer = asked_by(person("viewer", "view_endpoint", role)), asked_by(person("c", "change_endpoint"))
+        paths = [LIST, ONE.replace("{id}", str(made.pk)), LOG]
+        paths += [f"{LOG}{key}/" for key in made.deliveries.values_list("pk", flat=True)]
+
+        said = "".join(send(viewer, "GET", path).content.decode() for path in paths)
+
+        assert "s3cret" not in said
+        assert "books.example.com/…" in said
+        assert send(changer, "GET", paths[1]).json()["url"] == "https://books.example.com/s3cret?key=s3cret"
+
+    def test_is_no_part_of_what_who_may_not_change_it_sees_change(self, made, person, asked_by):
+        """Else their tag of it would tell, and would be refused by the next request of theirs."""
+        asker = asked_by(person("viewer", "view_endpoint", "delete_endpoint"))
+        path = ONE.replace("{id}", str(made.pk))
+        seen = send(asker, "GET", path)["ETag"]
+        Endpoint.objects.update(url="https://books.example.com/other")
+
+        assert send(asker, "GET", path)["ETag"] == seen
+        assert send(asker, "DELETE", path, **{"If-Match": seen}).status_code == 204
 
 
 class TestAnEndpoint:

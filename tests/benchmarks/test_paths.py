@@ -19,33 +19,15 @@ from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.testing import StoryClock
 
 ROW = re.compile(r"\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|")
-# Features that the timeline of the paths has none of: holds, brake, clock, windows, guards by Q, machines, waits, limits.
-LOOKED_AT = [
-    "engine/holding_back.py",
-    "engine/braking.py",
-    "engine/overlapping.py",
-    "engine/opening.py",
-    "engine/guarding.py",
-]
+# Files of features that the timeline of the paths does not use.
 SETTLED = [
-    *(
-        "engine/answering.py",
-        "engine/moving_on.py",
-        "engine/resting.py",
-        "engine/giving_up_places.py",
-        "store/fanning.py",
-    ),
-    *("operations/_rebinding.py", "operations/_succeeding.py", "operations/leaving.py", "operations/waking.py"),
-    *("store/competing.py", "store/alerting.py", "runs.py"),
+    *("features/holds/precheck.py", "features/machines/outcomes.py", "features/limits/attempts.py"),
+    *("features/fan_out/attempts.py", "operations/succession.py", "features/waits/wake.py", "features/limits/keys.py"),
+    *("store/alerts.py", "runs.py"),
 ]
 EMITTED = [
-    *(
-        "operations/machines.py",
-        "operations/machines_at_once.py",
-        "operations/waking.py",
-        "operations/waking_others.py",
-    ),
-    *("store/first_entries.py", "store/mirroring.py", "store/competing.py", "confiding.py"),
+    *("features/machines/moves.py", "features/machines/quick_moves.py", "features/machines/mirror.py"),
+    *("features/waits/wake.py", "features/limits/keys.py"),
 ]
 READING = re.compile(r" *(\d+)  (timeline/\S+\.py):(\d+)  (\S+)")
 
@@ -173,7 +155,7 @@ class TestScript:
         ("path", "features"),
         [
             ("emit", EMITTED),
-            ("run", LOOKED_AT + SETTLED),
+            ("run", SETTLED),
             ("save", SETTLED),
         ],
     )

@@ -139,17 +139,20 @@ class TestDraw:
 
 
 class TestMain:
-    def test_writes_both(self, results, tmp_path):
+    def test_writes_all(self, results, tmp_path):
         write(results, tmp_path / "figures.json")
 
         report.main(tmp_path / "figures.json", tmp_path)
 
-        assert (tmp_path / "benchmarks.md").read_text(encoding="utf-8") == report.page(results)
+        written = {file.name: file.read_text(encoding="utf-8") for file in tmp_path.glob("*.md")}
+        assert written == report.pages(results)
+        assert "## Scheduling" in written["benchmarks.md"]
+        assert "## Settings" in written["benchmarks-method.md"]
         assert (tmp_path / "benchmarks.svg").read_text(encoding="utf-8") == draw(results["peers"])
 
     def test_was_called_after_the_last_measurement(self):
         kept = read(PUBLISHED)
 
         docs = Path(report.DOCS)
-        assert (docs / "benchmarks.md").read_text(encoding="utf-8") == report.page(kept)
+        assert {name: (docs / name).read_text(encoding="utf-8") for name in report.pages(kept)} == report.pages(kept)
         assert (docs / "benchmarks.svg").read_text(encoding="utf-8") == draw(kept["peers"])

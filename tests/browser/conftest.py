@@ -24,12 +24,11 @@ from tests.admin.conftest import Account, Care
 from tests.admin.test_owning import Seating
 from tests.processes import DEADLINE
 from tests.testapp.models import Order
+from tests.tools import TOOLS, chromium
 from timeline import Timeline, after, task
 from timeline.shortcuts import emit, schedule
 from timeline.testing import StoryClock, only_timelines
 
-SHELL = "chromium-headless-shell"
-REMEDY = "install both: apt-get install -y chromium chromium-driver"
 FLAGS = (
     "--headless=new",
     "--no-sandbox",
@@ -63,11 +62,6 @@ class Renewal(Timeline):
 
     @task(after(remind_the_customer_that_the_trial_ends_soon, days=30))
     def look_whether_the_script_is_still_in_use(self, order): ...
-
-
-def binary() -> str | None:
-    """The browser: if it is there, the one that has neither windows nor services of its own and takes half as much."""
-    return shutil.which(SHELL) or shutil.which("chromium")
 
 
 class Browser:
@@ -201,8 +195,8 @@ class Browsers:
 
     def _start(self, *, scripts: bool) -> webdriver.Chrome:
         options = webdriver.ChromeOptions()
-        options.binary_location = binary() or ""
-        if options.binary_location.endswith(SHELL):
+        options.binary_location = chromium() or ""
+        if options.binary_location.endswith("headless-shell"):
             options.set_capability("browserName", "chrome-headless-shell")  # Else it is started without a page.
         for flag in (*FLAGS, f"--user-data-dir={tempfile.mkdtemp(dir=self._folder)}"):
             options.add_argument(flag)
@@ -223,8 +217,8 @@ def browsers(tmp_path_factory):
 @pytest.fixture
 def start_browser(live_server, browsers):
     """Give a browser that knows nothing of the site: ``start_browser(scripts=False)``."""
-    if not (binary() and shutil.which("chromedriver")):
-        pytest.skip(f"no chromium and chromedriver on the path: {REMEDY}")
+    if not TOOLS["chromium"].found():
+        pytest.skip(f"no chromium and chromedriver on the path: {TOOLS['chromium'].remedy}")
     taken = []
 
     def start(*, scripts: bool = True, width: int = 1280, dark: bool = False) -> Browser:

@@ -21,12 +21,12 @@ from project.demo.people import people
 from project.demo.told import live_through
 from project.settings import BASE_DIR
 from tests.admin.conftest import ENTITY, LIST, detail
+from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity, ScheduledTask
-from timeline.operations.identifying import sign_of_poller
 from timeline.shortcuts import hold, move
 from timeline.testing import StoryClock, only_timelines
 
-DOCS = BASE_DIR / "docs"
+DOCS = BASE_DIR / "docs" / "pictures"
 GROUPS, PEOPLE, DAYS = 10, 6, 3  # So many people sign up, act for so many days, and then the next.
 FAILED = 5  # So many mails are given up.
 
@@ -39,7 +39,7 @@ def refuse(**_settings):
 @pytest.fixture
 def clock(transactional_db, now):
     """Story time, with the site's own timeline alone."""
-    with only_timelines(Trial), StoryClock(now) as clock:
+    with only_timelines(Trial), StoryClock(now, raises=False) as clock:  # Mails fail here.
         yield clock
 
 

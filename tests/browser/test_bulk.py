@@ -10,8 +10,8 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.admin.conftest import LIST
 from tests.bulk import bulk_action
-from timeline.admin import matching
-from timeline.dispatch.acting_in_bulk import act_in_bulk, begin_bulk
+from timeline.admin import act_on_all
+from timeline.features.bulk_actions.poll import act_in_bulk, begin_bulk
 from timeline.models import ScheduledTask
 
 BULK = reverse("admin:timeline_scheduledtask_bulk")
@@ -48,7 +48,7 @@ def test_can_be_read(start_browser, staff, orders, clock, width, dark):
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_is_begun_watched_and_found_in_the_list(start_browser, staff, orders, clock, monkeypatch, scripts):
-    monkeypatch.setattr(matching, "MANY", 2)
+    monkeypatch.setattr(act_on_all, "MANY", 2)
     browser = start_browser(scripts=scripts)
     browser.log_in(staff)
     browser.open(ALL_OF_IT)

@@ -9,8 +9,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.testapp.models import Order
-from timeline.admin import redriving
-from timeline.dispatch.acting_in_bulk import act_in_bulk
+from timeline.admin import dead_letters
+from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, ref_of
 
@@ -84,7 +84,7 @@ def test_redrives_all_of_a_group_by_the_keyboard(start_browser, staff, dead):
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_of_many_leads_to_a_page_that_says_how_far_it_is(start_browser, staff, dead, monkeypatch, clock, scripts):
-    monkeypatch.setattr(redriving, "PORTION", 2)
+    monkeypatch.setattr(dead_letters, "PORTION", 2)
     browser = start_browser(scripts=scripts)
 
     ask_for_all(browser, staff)

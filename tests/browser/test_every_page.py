@@ -13,7 +13,7 @@ from tests.admin.test_trying import Shipping
 from tests.bulk import bulk_action
 from tests.testapp.models import Order
 from timeline.admin.pages import LIVE, PAGES
-from timeline.dispatch.acting_in_bulk import begin_bulk
+from timeline.features.bulk_actions.poll import begin_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, hold

@@ -8,9 +8,9 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from timeline.features.maintenance.figures import SIZE
 from timeline.lifecycle import State
 from timeline.models import Figure, Identity, Sign
-from timeline.timing.buckets import SIZE
 
 HEALTH = reverse("admin:timeline_scheduledtask_health")
 

@@ -11,8 +11,8 @@ from selenium.webdriver.common.keys import Keys
 
 from tests.admin.conftest import ENTITY
 from tests.testapp.models import Order
+from timeline.features.holds.verbs import park
 from timeline.models import Hold, ref_of
-from timeline.operations.parking import park
 from timeline.shortcuts import hold, release
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")

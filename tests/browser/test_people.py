@@ -23,7 +23,8 @@ def waiting(clock, staff):
     """Some complaints, one of them parked for longer than it may be; two refunds, one of them on hold; a step in doubt."""
     with only_timelines(Complaint, Paying, Refunding):
         emit("bill.sent", Order.objects.create())
-        clock.run_due()
+        with clock.failing():  # The bank never answers.
+            clock.run_due()
         for number in range(4):
             order = Order.objects.create(note=f"a complaint with a long name, number {number}")
             emit("complaint.made", order)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from django.core.signing import Signer
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils.http import urlsafe_base64_encode
 
 from project.accounts.models import User
-from timeline.calendar.tokens import calendar_token, person_of
+from timeline.calendar.tokens import LONGEST, calendar_token, person_of
 from timeline.exceptions import InvalidInput, WrongEntity
+from timeline.models.entities import MAX_ID
 from timeline.policy import TimelinePolicy
 
 
@@ -77,6 +81,18 @@ class TestPersonOf:
 
         assert person_of(token) is None
 
+    def test_is_looked_for_by_as_much_work_for_whoever_is_there_and_for_nobody(self, person, monkeypatch):
+        """Else the time that an answer takes would tell who has an account."""
+        ada, ben = person("ada"), person("ben", is_active=False)
+        looked, unsign = [], Signer.unsign
+        monkeypatch.setattr(Signer, "unsign", lambda signer, text: looked.append(text) or unsign(signer, text))
+
+        for key in (ada.pk, ben.pk, 987654):
+            looked.clear()
+            with CaptureQueriesContext(connection) as asked:
+                assert person_of(f"{urlsafe_base64_encode(str(key).encode())}.{'A' * 43}") is None
+            assert (len(asked), len(looked)) == (1, 1), key
+
     def test_is_nobody_with_the_signature_of_another(self, person):
         ada, ben = (calendar_token(person(name)) for name in ("ada", "ben"))
 
@@ -100,7 +116,34 @@ class TestPersonOf:
 
         assert person_of(f"{text}.{'A' * 43}") is None
 
-    @pytest.mark.parametrize("token", ["", ".", "..", "MQ", "MQ.", "=.=", "MQ.\u00fc", "M" * 501, "\ud800.\ud800"])
+    def test_is_found_by_one_spelling(self, person):
+        """Whoever revokes an address, or looks for it in a log, looks for what was given out."""
+        ada = person("ada", pk=1)
+        name, signature = calendar_token(ada).split(".")
+
+        spellings = [
+            "MR",
+            "MQ=",
+            "MQ==",
+            "M!Q",
+            " MQ",
+            "MDE",
+            "KzE",
+            "MSA",
+            "2aE",
+        ]  # 01, +1, "1 " and an Arabic 1 are 1, too.
+
+        assert person_of(f"{name}.{signature}") == ada
+        assert [person_of(f"{other}.{signature}") for other in spellings] == [None] * len(spellings)
+        assert [person_of(f"{name}.{other}") for other in (f".{signature}", f"{signature}=", f"x.{signature}")] == [
+            None
+        ] * 3
+
+    def test_has_room_for_any_key(self):
+        """Each letter of which may be four bytes long."""
+        assert len(urlsafe_base64_encode(("\U0010ffff" * MAX_ID).encode())) + 1 + 43 <= LONGEST
+
+    @pytest.mark.parametrize("token", ["", ".", "..", "MQ", "MQ.", "=.=", "MQ.\u00fc", "M" * 701, "\ud800.\ud800"])
     def test_is_nobody_for_what_is_no_token(self, person, token):
         person("ada", pk=1)
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from icalendar import Calendar
 
-from timeline.calendar.writing import Entry, calendar_of
+from timeline.calendar.views import Entry, calendar_of
 
 
 @pytest.fixture
@@ -28,6 +28,18 @@ class TestCalendarOf:
         assert (event["dtstart"].dt, event["dtstamp"].dt) == (now, now)
         assert (str(event["summary"]), str(event["description"])) == ("Trial: remind", "seat 7")
         assert event["transp"] == "TRANSPARENT"
+
+    def test_says_the_same_under_the_names_that_apple_and_microsoft_read(self, now):
+        lines = calendar_of([Entry("one", 0, now, "x", "")], name="Mine", now=now).splitlines()
+
+        said = {
+            b"METHOD:PUBLISH",
+            b"NAME:Mine",
+            b"X-WR-CALNAME:Mine",
+            b"X-PUBLISHED-TTL:PT1H",
+            b"X-MICROSOFT-CDO-BUSYSTATUS:FREE",
+        }
+        assert said <= set(lines)
 
     def test_is_one_too_where_nothing_is_ahead(self, write):
         assert write().walk("VEVENT") == []

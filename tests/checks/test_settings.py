@@ -19,6 +19,26 @@ class TestCheckSettings:
         assert error.id == "timeline.E001"
         assert next(iter(given)) in error.msg
 
+    def test_asks_for_the_name_that_is_meant(self, settings):
+        settings.TIMELINE = {"LEESE": 1}
+
+        assert "Did you mean 'LEASE'?" in check_settings(None)[0].msg
+
+    @pytest.mark.parametrize("name", ["TIMELINES", "TIME_LINE"])
+    def test_sees_a_setting_that_is_called_almost_so(self, settings, name):
+        setattr(settings, name, {"MAX_LOST": 2})
+
+        [error] = check_settings(None)
+
+        assert error.id == "timeline.E001"
+        assert error.msg == f"{name} in the settings is read by nobody. Did you mean 'TIMELINE'?"
+
+    @pytest.mark.parametrize("value", [{"COLOUR": "red"}, "MAX_LOST", {}], ids=str)
+    def test_leaves_a_setting_of_the_host(self, settings, value):
+        settings.TIMELINES = value
+
+        assert check_settings(None) == []
+
     def test_sees_that_times_would_be_naive(self, settings):
         settings.USE_TZ = False
 

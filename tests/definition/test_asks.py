@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from timeline import OPEN, OWNER, Machine
-from timeline.definition.asks import Ask
 from timeline.exceptions import DefinitionError
+from timeline.features.machines.parse import AskedEvent
 
 TABLE = {"a": {"go": "b", "say": "a", "noise": "b"}, "b": {}}
 
@@ -23,7 +23,10 @@ class TestAsks:
     def test_are_read_with_the_states_in_which_they_are_asked(self):
         definition = made({"go": "shop.resolve", "say": ("shop.resolve", "shop.look")}).definition
 
-        assert definition.asks == {"go": Ask(("shop.resolve",)), "say": Ask(("shop.look", "shop.resolve"))}
+        assert definition.asks == {
+            "go": AskedEvent(("shop.resolve",)),
+            "say": AskedEvent(("shop.look", "shop.resolve")),
+        }
         assert definition.asked_in == {"a": ("go", "say")}
         assert definition.waiting_in == {"a"}
 
@@ -41,7 +44,7 @@ class TestAsks:
             table = TABLE
             asks = {"go": OWNER}
 
-        assert Mine.definition.asks["go"] == Ask((), owner=True)
+        assert Mine.definition.asks["go"] == AskedEvent((), owner=True)
 
     @pytest.mark.parametrize(
         ("asks", "said"),

@@ -8,10 +8,10 @@ from django.db.models import Q
 
 from tests.testapp.models import Order, Parcel, Seat
 from timeline.definition import Retry, Timeline, created, task
-from timeline.definition.checking import MAX_EVENT, MAX_EXPIRES, OPTIONS
+from timeline.definition.check_timelines import MAX_EVENT, MAX_EXPIRES, OPTIONS
 from timeline.definition.context import RESERVED, VERBS
-from timeline.definition.fitting import check_model
-from timeline.definition.naming import MAX_NAME
+from timeline.definition.model_fit import check_model
+from timeline.definition.names import MAX_NAME
 from timeline.exceptions import DefinitionError
 from timeline.timing import after, at, before, each_of, every
 
@@ -75,7 +75,9 @@ def assert_complete(error):
 
 class TestCheckNames:
     @pytest.mark.parametrize("name", sorted(RESERVED))
-    @pytest.mark.parametrize("value", [3, None, for_system, property(for_system)], ids=repr)
+    @pytest.mark.parametrize(
+        "value", [3, None, for_system, property(for_system)], ids=["number", "None", "function", "property"]
+    )
     def test_refuses_an_attribute_that_hides_what_a_handler_reads(self, name, value):
         error = mistake(**{"go": task(after(days=1))(for_system), name: value})
 
@@ -314,13 +316,13 @@ class TestCheckShapeOfATask:
         error = mistake(entity="testapp.Order", for_system=task(after(days=1))(for_system))
 
         assert "takes other arguments" in error.problem
-        assert "self and the entity" in error.remedy
+        assert error.remedy == "A handler takes self and the entity: def for_system(self, order)."
 
     def test_refuses_a_handler_that_takes_an_entity_there_is_not(self):
         error = mistake(handler=task(after(days=1))(handler))
 
         assert "takes other arguments" in error.problem
-        assert "self alone" in error.remedy
+        assert error.remedy == "A handler takes self alone, as the timeline has no entity: def handler(self)."
 
     def test_refuses_a_handler_that_takes_more(self):
         def two(self, order, other):
@@ -358,7 +360,8 @@ class TestCheckShapeOfATask:
             (before("ships_at"), "without a distance"),
             (before(3, days=1), "counts back from a field"),
             (at("ships at"), "not the name of a field"),
-            (after(3), "names no anchor"),
+            (after(3), "without a unit"),
+            (after(Retry()), "names no anchor"),
         ],
     )
     def test_reports_what_is_wrong_with_a_schedule(self, when, problem):
@@ -371,6 +374,12 @@ class TestCheckShapeOfATask:
         error = mistake(for_system=task(at("ships_at"))(for_system))
 
         assert "anchored to the field 'ships_at', but there is no entity" in error.problem
+        assert error.remedy == "Count from the run's start."
+
+    def test_asks_for_the_task_that_is_named_where_there_is_no_entity(self):
+        error = mistake(for_system=task(after("for_system", days=1))(for_system))
+
+        assert "write it without quotes: after(for_system, …)" in error.remedy
 
     def test_refuses_to_follow_a_task_of_another_class(self):
         elsewhere = method("elsewhere", after(days=1))
@@ -507,6 +516,11 @@ class TestCheckModel:
             "go",
             "is anchored to 'sent_at', which testapp.order does not have.",
         )
+
+    def test_asks_for_the_task_that_a_field_is_called_like(self):
+        error = self.problem(method("go", after("go", days=1)))
+
+        assert error.remedy == "If the task is meant, write it without quotes: after(go, …). It has to stand above."
 
     def test_refuses_a_field_of_another_model(self):
         assert (

@@ -3,8 +3,15 @@
 import pytest
 
 from timeline import Timeline, TimelineError, after, each_of, task
-from timeline.definition.fanning import MAX_MEGABYTES, MAX_OCCURRENCES, check_count, check_size, payloads_of, task_of
 from timeline.exceptions import InvalidInput, NotPlainJSON, PayloadTooLarge
+from timeline.features.fan_out.declaration import (
+    MAX_MEGABYTES,
+    MAX_OCCURRENCES,
+    check_count,
+    check_size,
+    payloads_of,
+    task_of,
+)
 
 
 class Base(Timeline, abstract=True):

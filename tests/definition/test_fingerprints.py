@@ -12,7 +12,7 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, step, task
-from timeline.definition.fingerprints import digest_of, kept
+from timeline.features.steps.declaration import digest_of, kept
 
 
 def logged(method):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
-from timeline.definition.fitting import check_model
+from timeline.definition.model_fit import check_model
 from timeline.exceptions import DefinitionError
 
 

@@ -15,8 +15,8 @@ from django.db.models.functions import RowNumber
 
 from tests.testapp.models import Effect
 from timeline import Timeline, step, task
-from timeline.definition.looping import Batches, add, key_of
 from timeline.exceptions import DefinitionError, InvalidInput
+from timeline.features.steps.batches import Batches, add, key_of
 
 
 class Job(Timeline):

@@ -194,8 +194,8 @@ class TestInheritance:
         assert list(Quiet.definition.tasks) == ["greet"]
 
     def test_refuses_a_keyword_nobody_knows(self):
-        with pytest.raises(TypeError):
-            type("Misspelt", (Lent,), {}, abstrakt=True)
+        with pytest.raises(TypeError, match="takes no keyword arguments"):
+            type("Misspelt", (Lent,), {}, colour="red")
 
     def test_takes_tasks_from_a_class_that_is_no_timeline(self):
         class Mixin:

@@ -8,9 +8,9 @@ from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy
 
 from timeline import Timeline, after, task
-from timeline.definition.fingerprints import code_of
-from timeline.definition.titles import LONGEST_TITLE, first_paragraph
+from timeline.definition.names import LONGEST_TITLE, first_paragraph
 from timeline.exceptions import DefinitionError
+from timeline.features.steps.declaration import code_of
 
 
 def titled(title):

@@ -11,8 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from project.accounts.models import User
 from tests.bulk import bulk_action
-from timeline.dispatch import acting_in_bulk
-from timeline.dispatch.acting_in_bulk import KEPT, act_in_bulk, begin_bulk, forget_bulk_actions, stop_bulk
+from timeline.features.bulk_actions import poll as bulk_actions_poll
+from timeline.features.bulk_actions.poll import KEPT, act_in_bulk, begin_bulk, forget_bulk_actions, stop_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
 from timeline.policy import TimelinePolicy
@@ -116,14 +116,14 @@ class TestActInBulk:
     def test_lets_one_that_is_refused_keep_back_no_other(self, begun, polls, make_task, monkeypatch, now):
         tasks = [make_task(scheduled_at=now + HOUR) for _ in range(5)]
         bulk = begun("cancel")
-        chosen = acting_in_bulk._chosen
+        chosen = bulk_actions_poll._chosen
 
         def changed_since(*args):
             ids = chosen(*args)
             cancel(tasks[3], reason="between the look and the lock")
             return ids
 
-        monkeypatch.setattr(acting_in_bulk, "_chosen", changed_since)
+        monkeypatch.setattr(bulk_actions_poll, "_chosen", changed_since)
         polls()
 
         bulk.refresh_from_db()
@@ -131,10 +131,10 @@ class TestActInBulk:
 
     def test_goes_on_where_it_was_killed_and_does_nothing_twice(self, begun, polls, make_task, monkeypatch, now):
         """A process that dies within a batch leaves the batches before it, and where they had come to."""
-        monkeypatch.setattr(acting_in_bulk, "BATCH", 2)
+        monkeypatch.setattr(bulk_actions_poll, "BATCH", 2)
         tasks = [make_task(state=State.DISCARDED) for _ in range(5)]
         bulk = begun("redrive")
-        act, calls = acting_in_bulk._act, []
+        act, calls = bulk_actions_poll._act, []
 
         def dying(*args):
             calls.append(args)
@@ -143,7 +143,7 @@ class TestActInBulk:
                 raise KeyboardInterrupt
             return done
 
-        monkeypatch.setattr(acting_in_bulk, "_act", dying)
+        monkeypatch.setattr(bulk_actions_poll, "_act", dying)
         with pytest.raises(KeyboardInterrupt):
             polls()
         bulk.refresh_from_db()

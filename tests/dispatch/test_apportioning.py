@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from timeline import Timeline, task
-from timeline.dispatch.apportioning import FEW, MANY, apportion
-from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.claim import FEW, MANY, apportion
+from timeline.dispatch.worker_signs import keep_paces
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.testing import only_timelines
@@ -40,7 +40,8 @@ def rows(make_tasks):
     """Have so many rows of a kind: ``rows("job.one", 3, State.PENDING)``."""
 
     def make(task_key, count=1, state=State.AVAILABLE):
-        make_tasks([{"task_key": task_key, "state": state}] * count)
+        sent = timezone.now() if state == State.PENDING else None
+        make_tasks([{"task_key": task_key, "state": state, "sent_at": sent}] * count)
 
     return make
 
@@ -51,7 +52,9 @@ def stuck(rows):
 
     def make(task_key, count):
         rows(task_key, count, State.PENDING)
-        ScheduledTask.objects.on_their_way().update(lease_expires_at=timezone.now() + timedelta(seconds=50))
+        now = timezone.now()
+        held = {"sent_at": now - timedelta(seconds=10), "lease_expires_at": now + timedelta(seconds=50)}
+        ScheduledTask.objects.on_their_way().update(**held)
 
     return make
 

@@ -8,9 +8,9 @@ import pytest
 
 from timeline import Timeline, task
 from timeline.clocks import MachineTime
-from timeline.dispatch.claiming import ClaimedBatch, claim, find_delayed, hand_back
-from timeline.dispatch.pacing import keep_paces
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.claim import ClaimedBatch, claim, find_delayed, hand_back
+from timeline.dispatch.rescue import rescue
+from timeline.dispatch.worker_signs import keep_paces
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.testing import only_timelines
@@ -264,14 +264,6 @@ class TestOverlooked:
         batch = find_delayed(["job.one"], using="default")
 
         assert batch == (ClaimedBatch("job.one", row.queue, row.claim_token, [row.pk]) if found else None)
-
-    @pytest.mark.parametrize(("left", "found"), [(59.5, False), (57.5, True), (1, True), (-1, False)])
-    def test_may_have_been_claimed_before_it_was_written_down_when(self, waiting, left, found):
-        row = waiting(0)
-        ends = MachineTime(timedelta(seconds=left))
-        ScheduledTask.objects.filter(pk=row.pk).update(lease_expires_at=ends, sent_at=None)
-
-        assert bool(find_delayed(["job.one"], using="default")) == found
 
     def test_are_of_kinds_that_are_asked_for(self, waiting):
         waiting(10)

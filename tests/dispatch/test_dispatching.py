@@ -14,13 +14,12 @@ from project.accounts.models import User
 from tests.bulk import bulk_action
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime
-from timeline.dispatch import acting_in_bulk
-from timeline.dispatch.acting_in_bulk import begin_bulk
-from timeline.dispatch.apportioning import FEW
-from timeline.dispatch.claiming import ClaimedBatch
-from timeline.dispatch.dispatching import AT_FIRST, LEAST, Dispatched, dispatch
-from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.claim import FEW, ClaimedBatch
+from timeline.dispatch.poll import AT_FIRST, LEAST, Dispatched, dispatch
+from timeline.dispatch.worker_signs import keep_paces
 from timeline.exceptions import BrokerUnavailable
+from timeline.features.bulk_actions import poll as bulk_actions_poll
+from timeline.features.bulk_actions.poll import begin_bulk
 from timeline.lifecycle import State
 from timeline.models import Hold, Identity, LogEntry, ScheduledTask
 from timeline.testing import only_timelines
@@ -140,8 +139,8 @@ class TestDispatch:
             clock[0] += seconds
             return [ClaimedBatch("job.one", "default", uuid4(), [uuid4()] * count)] if count else []
 
-        monkeypatch.setattr("timeline.dispatch.dispatching.monotonic", lambda: clock[0])
-        monkeypatch.setattr("timeline.dispatch.dispatching.claim", claim)
+        monkeypatch.setattr("timeline.dispatch.poll.monotonic", lambda: clock[0])
+        monkeypatch.setattr("timeline.dispatch.poll.claim", claim)
         due()
 
         dispatch(sender=post, limit=500, now=now, using="default")
@@ -172,8 +171,8 @@ class TestDispatch:
 class TestActingInBulk:
     def test_goes_on_while_nothing_else_is_left_to_send(self, post, due, now, monkeypatch):
         """A turn ends after a batch here; the poll has time for all of them, and sends what they made due."""
-        monkeypatch.setattr(acting_in_bulk, "A_TURN", 0)
-        monkeypatch.setattr(acting_in_bulk, "BATCH", 1)
+        monkeypatch.setattr(bulk_actions_poll, "A_TURN", 0)
+        monkeypatch.setattr(bulk_actions_poll, "BATCH", 1)
         boss = User.objects.create(
             email="a@example.com", signed_up_at=now, trial_ends_at=now, is_staff=True, is_superuser=True
         )
@@ -350,7 +349,7 @@ class TestWait:
                 state=State.CANCELLED, reason_code="operator", finished_at=MOMENT, lease_expires_at=None
             )
 
-        monkeypatch.setattr("timeline.dispatch.dispatching.sleep", sleep)
+        monkeypatch.setattr("timeline.dispatch.poll.sleep", sleep)
         return sleeps
 
     def test_is_for_room_while_more_is_ready(self, post, full, now):

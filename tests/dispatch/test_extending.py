@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from timeline.dispatch.extending import extend_leases
+from timeline.dispatch.worker_signs import extend_leases
 from timeline.lifecycle import State
 from timeline.timing import EARLIEST
 

@@ -6,11 +6,11 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
-from timeline.dispatch.limiting import claim_limited, is_place_free
+from timeline.features.limits.claims import claim_limited, is_place_free
+from timeline.features.limits.places import leave_turn
 from timeline.lifecycle import State
 from timeline.models import Pace, ScheduledTask
 from timeline.shortcuts import schedule
-from timeline.store.limiting import leave_turn
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

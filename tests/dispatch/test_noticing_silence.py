@@ -13,11 +13,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from tests.mailing import mail_is_down
-from timeline.dispatch.noticing_silence import tell_if_unpolled
+from timeline.dispatch.worker_signs import tell_if_unpolled
+from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
 from timeline.management.commands import timeline_doctor
 from timeline.models import Identity, ScheduledTask
-from timeline.operations.identifying import sign_of_poller
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
 
@@ -106,5 +106,5 @@ class TestWhoNotices:
 
     @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "soon", "99999"])
     def test_is_not_one_without_a_sensible_time(self, db, seconds):
-        with pytest.raises(CommandError, match="does not do"):
+        with pytest.raises(CommandError, match="is not allowed"):
             call_command("timeline_doctor", "--watch", seconds)

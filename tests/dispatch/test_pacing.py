@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.worker_signs import keep_paces
 from timeline.models import Pace
 
 pytestmark = pytest.mark.django_db

@@ -6,18 +6,19 @@ from uuid import uuid4
 
 import pytest
 
+from tests.engine.watching import Killed
 from tests.machines import is_whole
 from tests.testapp.models import Order
 from tests.triggers import refusing
 from timeline import BACK, WORKING, Machine, Timeline, after, never, on, step, task
-from timeline.dispatch.claiming import hand_back, messages_of
-from timeline.dispatch.rescuing import LONGEST_RESEND, rescue
-from timeline.engine.running import run
+from timeline.dispatch.claim import hand_back, messages_of
+from timeline.dispatch.rescue import LONGEST_RESEND, rescue
+from timeline.engine.groups import run
 from timeline.exceptions import WorkerLost
+from timeline.features.machines.edges import see_edges
 from timeline.lifecycle import LEASED, State
 from timeline.models import Edge, ScheduledTask, StepKind, StepRecord, TimelineRun
 from timeline.shortcuts import emit
-from timeline.store.edges import see_edges
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 from timeline.timing import EARLIEST
@@ -139,7 +140,7 @@ class TestRescueOfALostAttempt:
 
     def die(self, row, now, died):
         with pytest.raises(died):
-            run(task_ids=[row.pk], clock=lambda: now, using="default")
+            run(task_ids=[row.pk], clock=lambda: now, using="default", watch=Killed())
 
 
 class TestRescueOfALastAttempt:
@@ -248,7 +249,7 @@ class TestTheLastLossOfATaskOfAMachine:
                 row = ScheduledTask.objects.get()
                 for _ in range(2):
                     with pytest.raises(Died):
-                        run(task_ids=[row.pk], clock=lambda: now, using="default")
+                        run(task_ids=[row.pk], clock=lambda: now, using="default", watch=Killed())
                     row.refresh_from_db()
                     between(row)
                     let_lease_run_out(row)

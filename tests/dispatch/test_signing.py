@@ -9,9 +9,8 @@ from django.db import connection, transaction
 
 from tests.processes import wait_for
 from timeline.clocks import MachineTime
-from timeline.dispatch.extending import extend_leases
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.signing import give_sign, let_go_of_the_silent
+from timeline.dispatch.rescue import rescue
+from timeline.dispatch.worker_signs import extend_leases, give_sign, let_go_of_the_silent
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sign
 from timeline.timing import EARLIEST
@@ -242,7 +241,7 @@ class TestRescueOfWhatALivingWorkerRuns:
         assert rescue(now=now, using="default") == ([], [], [])
 
     def test_gives_up_what_a_worker_without_signs_holds(self, running, now):
-        """An older version beside this one gives none: there the lease alone counts."""
+        """There the lease alone counts."""
         row = running(lease_expires_at=EARLIEST)
 
         assert rescue(now=now, using="default").retried == [row]

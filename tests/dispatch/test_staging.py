@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.lifecycle import WAITING, State
 from timeline.models import ScheduledTask
 

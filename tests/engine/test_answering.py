@@ -13,9 +13,9 @@ from django.test import override_settings
 from tests.machines import is_whole
 from tests.testapp.models import Effect, Order
 from timeline import STAY, WORKING, Cancel, Discard, Machine, Retry, RetryAfter, Then, never, on, task
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.running import run
-from timeline.engine.timing_out import fail_for_time
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import run
+from timeline.engine.outcomes import fail_for_time
 from timeline.exceptions import DefinitionError, InvalidInput, TimedOut
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry, RunEntry, ScheduledTask, TimelineRun
@@ -134,6 +134,37 @@ class TestAnError:
         assert entry.detail["error"]["message"] == "slow"
         assert row.reason.endswith("PortalTimeout was raised, which means timed.out")
         assert "PortalTimeout was raised, which means timed.out" in explain(row)
+
+    @pytest.mark.parametrize("options", WAYS)
+    def test_is_logged_with_its_traceback_kept_on_the_row_and_told(self, options, caplog):
+        """A mistake of the handler may be among what ``Exception`` stands for: nobody would see it otherwise."""
+        run_all(job(raising(ValueError("no such room")), **options))
+
+        [line] = [record for record in caplog.records if record.name == "timeline.endings"]
+        row = ScheduledTask.objects.get(finished_at__isnull=False)
+        assert (line.levelname, line.exc_info[0], line.task_id) == ("WARNING", ValueError, str(row.pk))
+        assert "raised an error at attempt 1, and its machine takes that as unknown: ValueError: no such room" in (
+            line.getMessage()
+        )
+        assert row.error == "ValueError: no such room"
+        assert "raise error\nValueError: no such room" in row.log.latest("seq").detail["error"]["traceback"]
+        assert "which means unknown. The error was ValueError: no such room." in explain(row)
+
+    def test_is_logged_once_for_a_call_that_took_too_long(self, order, later, caplog):
+        cls = job(raising(Other()), errors={TimedOut: "timed.out"}, atomic=False, timeout=timedelta(minutes=1))
+        with only_timelines(cls):
+            start(cls, order)
+            ids = list(ScheduledTask.objects.values_list("pk", flat=True))
+            attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
+            fail_for_time(attempts, timedelta(minutes=1), "", now=later, using="default", keeper=None)
+
+        [line] = [record for record in caplog.records if record.name == "timeline.endings"]
+        assert (line.levelname, line.reason_code) == ("WARNING", "then")
+
+    def test_is_nothing_to_log_where_a_handler_says_where_to_go(self, caplog):
+        run_all(job(lambda _context, _order: Then("done"), atomic=False))
+
+        assert [record for record in caplog.records if record.name == "timeline.endings"] == []
 
     @pytest.mark.parametrize("options", [{}, {"atomic": "own"}])
     def test_undoes_what_the_handler_wrote(self, options):

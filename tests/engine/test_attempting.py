@@ -10,15 +10,14 @@ from django.test.utils import CaptureQueriesContext
 from tests.engine.watching import AtEntry, Stopping
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, after, task
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.running import run
+from timeline.dispatch.poll import stage
+from timeline.dispatch.rescue import rescue
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import run
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.hastening import run_now
-from timeline.operations.moving import move
-from timeline.operations.redriving import redrive
+from timeline.operations.move import move, run_now
+from timeline.operations.redrive import redrive
 from timeline.testing import only_timelines
 
 OPERATOR = Reason.operator("asked for", "ada")

@@ -8,15 +8,15 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, task
-from timeline.dispatch.rescuing import rescue
-from timeline.engine import braking
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.braking import braked
+from timeline.dispatch.rescue import rescue
+from timeline.engine.attempts import begin_attempts
+from timeline.features.holds import precheck
+from timeline.features.holds.precheck import braked
+from timeline.features.holds.release import release
+from timeline.features.holds.store import admit, would_start
 from timeline.lifecycle import ReasonCode
 from timeline.models import Admission, Hold, ScheduledTask
-from timeline.operations.releasing import release
 from timeline.shortcuts import schedule
-from timeline.store.admitting import admit, would_start
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -108,7 +108,7 @@ class TestBraked:
                 release(hold_id=held.pk, actor="ada", reason="it is right", now=clock.now, using="default")
             return count
 
-        monkeypatch.setattr(braking, "would_start", count_while_somebody_releases)
+        monkeypatch.setattr(precheck, "would_start", count_while_somebody_releases)
         refused = braked(attempts[15:], now=clock.now + later, using="default")
 
         assert refused == {}

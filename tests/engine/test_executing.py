@@ -9,12 +9,12 @@ from django.db import connection, transaction
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, RetryAfter, at
-from timeline.dispatch.rescuing import rescue
-from timeline.engine import executing, executing_shared, executing_together
-from timeline.engine.running import BUDGET, Watch, run
+from timeline.dispatch.rescue import rescue
+from timeline.engine import execute, execute_atomic
+from timeline.engine.groups import BUDGET, Watch, run
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 OPERATOR = Reason.operator("asked for", "ada")
 
@@ -248,10 +248,10 @@ class TestThePaceOfHandlers:
         """Let time pass by so many seconds: ``pass_time(0.001)``. To record takes ten seconds."""
         begun, passed = time.monotonic(), []
         for module, record in (
-            (executing, "record"),
-            (executing, "record_all"),
-            (executing_shared, "record_together"),
-            (executing_together, "settle"),
+            (execute, "record"),
+            (execute, "record_all"),
+            (execute_atomic, "record_together"),
+            (execute_atomic, "settle"),
         ):
             monkeypatch.setattr(module, "monotonic", lambda: begun + sum(passed))
             recorded = getattr(module, record)

@@ -11,8 +11,8 @@ from django.utils import timezone, translation
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, RetryAfter
 from timeline.definition.handlers import SIDE_BY_SIDE
-from timeline.engine.passing import pass_fresh_look
-from timeline.engine.running import Watch
+from timeline.engine.groups import Watch
+from timeline.engine.precheck import pass_fresh_look
 from timeline.models import ScheduledTask
 from timeline.shortcuts import acancel, aemit, cancel
 
@@ -70,7 +70,7 @@ class TestSideBySide:
 
     @pytest.mark.usefixtures("patient")
     def test_make_as_many_statements_for_100_as_for_10(self, crowd, run_all, statements_of, monkeypatch):
-        monkeypatch.setattr("timeline.engine.executing_async.BUDGET", timedelta(seconds=5))
+        monkeypatch.setattr("timeline.engine.execute_async.BUDGET", timedelta(seconds=5))
 
         async def handler(job, order):
             return None
@@ -283,7 +283,7 @@ class TestTheLastLook:
     @pytest.mark.usefixtures("hasty")
     def test_is_taken_anew_for_all_that_wait_together(self, crowd, run_all, statements_of, monkeypatch):
         """Not a look for each: of ten that wait as of a hundred, all are looked at in the same statements."""
-        monkeypatch.setattr("timeline.engine.executing_async.SIDE_BY_SIDE", 1000)
+        monkeypatch.setattr("timeline.engine.execute_async.SIDE_BY_SIDE", 1000)
         go = []
 
         async def handler(job, order):
@@ -293,17 +293,17 @@ class TestTheLastLook:
         def run_them(count):
             rows = crowd(count, handler, atomic=False)
             go.clear()
-            monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(0))
+            monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(0))
 
             def look(attempts, setting, *, late):
                 looked.append(len(attempts))
                 if len(looked) > 1:
-                    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
+                    monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(hours=1))
                     go.append(1)
                 return pass_fresh_look(attempts, setting, late=late)
 
             looked = []
-            monkeypatch.setattr("timeline.engine.executing_async.pass_fresh_look", look)
+            monkeypatch.setattr("timeline.engine.execute_async.pass_fresh_look", look)
             run_all(rows)
             return looked
 
@@ -357,8 +357,13 @@ class TestAWorkerThatStops:
 
         done = run_all(rows, watch=self.Told(entered, after=1))
 
-        assert ends(done[:SIDE_BY_SIDE]) == [("completed", "done", 0)] * SIDE_BY_SIDE
-        assert ends(done[SIDE_BY_SIDE:]) == [("retryable", "released", 0)] * 20
+        finished = [row for row in done if int(row.entity_id) in entered]
+        given_back = [row for row in done if int(row.entity_id) not in entered]
+        assert (
+            1 <= len(finished) <= SIDE_BY_SIDE
+        )  # On a busy machine some have waited too long to be entered beside the first.
+        assert ends(finished) == [("completed", "done", 0)] * len(entered)
+        assert ends(given_back) == [("retryable", "released", 0)] * (len(rows) - len(entered))
         assert {row.lost for row in done} == {0}
 
 

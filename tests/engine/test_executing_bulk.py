@@ -11,10 +11,10 @@ from tests.databases import VENDOR
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, Retry, RetryAfter, at
-from timeline.engine.running import Watch
+from timeline.engine.groups import Watch
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 OPERATOR = Reason.operator("asked for", "ada")
 

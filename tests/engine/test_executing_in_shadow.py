@@ -8,11 +8,11 @@ from django.db.models import Q
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Retry, Timeline, task
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.rescue import rescue
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.redriving import redrive
+from timeline.operations.cancel import cancel
+from timeline.operations.redrive import redrive
 from timeline.testing import only_timelines
 
 OPERATOR = Reason.operator("asked for", "ada")

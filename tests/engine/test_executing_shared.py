@@ -7,10 +7,10 @@ from tests.engine.sharing import RAISED, assert_told_once, ends, keys, telling_o
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Retry
-from timeline.engine.running import Watch
+from timeline.engine.groups import Watch
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -110,6 +110,25 @@ class TestOneThatRaises:
         assert ends(done) == [fine, end, fine]
         assert entered == [first, middle, first, middle, last]
         assert_told_once([rows[0], rows[2]])
+
+    def test_is_told_where_handlers_are_entered_again(self, gather, run_all, caplog):
+        """In the log of the process at once; and in the log of a task that it concerned, with its outcome."""
+
+        def act(job, order):
+            if order.pk == middle:
+                raise ValueError("boom")
+
+        rows = gather(3, act)
+        middle = keys(rows)[1]
+
+        with caplog.at_level("DEBUG", logger="timeline"):
+            run_all(rows)
+
+        told = [record.getMessage() for record in caplog.records if "entered again" in record.getMessage()]
+        assert ["ValueError('boom')" in line for line in told] == [True, True]
+        assert [str(row.pk) in line for row, line in zip(rows, told, strict=False)] == [True, True]
+        outcomes = [row.log.exclude(to_state="active").order_by("seq").last() for row in rows]
+        assert [entry.detail.get("reentered") for entry in outcomes] == [1, None, None]
 
     def test_pays_alone_for_what_the_database_refuses_at_commit(self, gather, run_all, transactional_db):
         """A foreign key that leads nowhere shows at the end only."""

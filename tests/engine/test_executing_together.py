@@ -8,10 +8,10 @@ from tests.engine.sharing import RAISED, assert_told_once, ends, keys, telling_o
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Retry
-from timeline.engine.running import Watch
+from timeline.engine.groups import Watch
 from timeline.lifecycle import Reason
 from timeline.models import Event, LogEntry, ScheduledTask
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 pytestmark = pytest.mark.usefixtures("patient")
 
@@ -96,7 +96,7 @@ class TestATransactionOfMany:
 
     @pytest.mark.only_postgresql
     def test_is_of_no_more_than_the_database_keeps_at_hand(self, gather, run_all, monkeypatch):
-        monkeypatch.setattr("timeline.engine.executing_together.MAX_TOGETHER", 2)
+        monkeypatch.setattr("timeline.engine.execute_atomic.MAX_TOGETHER", 2)
         rows = gather(5, completed_so_far)
 
         done = run_all(rows)
@@ -153,7 +153,11 @@ class TestATransactionOfMany:
             run_all(rows)
 
         there = list(ScheduledTask.objects.filter(task_key="crowd.work").order_by("pk"))
-        assert [row.state for row in there] == ["completed", "active", "active"]
+        assert [(row.state, row.reason_code) for row in there] == [
+            ("completed", "done"),
+            ("retryable", "error"),
+            ("retryable", "released"),
+        ]
         assert entered == [first, middle]
         assert_told_once(rows[:1])
 

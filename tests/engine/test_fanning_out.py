@@ -18,15 +18,15 @@ from tests.engine.fanning import (
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Order
 from timeline import Cancel, Retry, Timeline, after, each_of, step, task
-from timeline.dispatch.rescuing import rescue
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.fanning_out import FannedOut
-from timeline.engine.running import Keeper, Watch, run
+from timeline.dispatch.rescue import rescue
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import Keeper, Watch, run
 from timeline.exceptions import InvalidInput
+from timeline.features.fan_out.attempts import FannedOut
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.leaving import leave
+from timeline.operations.cancel import cancel
+from timeline.operations.leave import leave
 from timeline.store.kept_statements import COMPLETE
 from timeline.testing import only_timelines
 
@@ -280,8 +280,8 @@ class TestFanOut:
             pytest.param(lambda job: job.fan_out("settle", ["1"]), "is no task of this timeline", id="a name"),
             pytest.param(lambda job: job.fan_out(job.settle, "001"), "occurrences: is a str.", id="text"),
             pytest.param(lambda job: job.fan_out(job.settle, 5), "occurrences: is a int.", id="a number"),
-            pytest.param(lambda job: job.fan_out(job.settle, [1]), "occurrence: 1 does not do.", id="not text"),
-            pytest.param(lambda job: job.fan_out(job.settle, [""]), "occurrence: '' does not do.", id="empty"),
+            pytest.param(lambda job: job.fan_out(job.settle, [1]), "occurrence: 1 is not allowed.", id="not text"),
+            pytest.param(lambda job: job.fan_out(job.settle, [""]), "occurrence: '' is not allowed.", id="empty"),
             pytest.param(lambda job: job.fan_out(job.settle, ["x" * 101]), "1 to 100 characters", id="long"),
             pytest.param(lambda job: job.fan_out(job.settle, ["1", "1"]), "1 is given twice.", id="twice"),
             pytest.param(

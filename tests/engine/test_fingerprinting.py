@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from timeline.engine.fingerprinting import MAX_READ, constant, fingerprint
+from timeline.engine.failures import MAX_READ, constant, fingerprint
 
 
 class Unspeakable(Exception):

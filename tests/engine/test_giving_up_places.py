@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.engine.giving_up_places import without_places
+from timeline.features.limits.attempts import without_places
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
-from timeline.store.writing import Write
+from timeline.store.transition import Write
 
 pytestmark = pytest.mark.django_db
 

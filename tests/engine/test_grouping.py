@@ -7,11 +7,11 @@ import pytest
 from tests.databases import VENDOR
 from tests.testapp.models import Effect, Order
 from timeline import Retry, Timeline, at, task
-from timeline.dispatch.staging import stage
-from timeline.engine.running import Watch, begin_ready, run, run_begun
+from timeline.dispatch.poll import stage
+from timeline.engine.groups import Watch, begin_ready, run, run_begun
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 from timeline.testing import only_timelines
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.holding_back import held_back
-from timeline.engine.looking import look
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.precheck import look
+from timeline.features.holds.precheck import held_back
 from timeline.lifecycle import State
 from timeline.shortcuts import hold, start
 

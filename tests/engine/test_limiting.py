@@ -6,11 +6,10 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
-from timeline.engine.limiting import begin_limited
+from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.places import leave_turn, limited_kinds
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
-from timeline.store.limited_kinds import limited_kinds
-from timeline.store.limiting import leave_turn
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,14 +7,14 @@ from django.db.models import Q
 
 from tests.testapp.models import Invoice, Order
 from timeline import Timeline, after, at, task
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.looking import look
-from timeline.engine.running import begin_given, run_begun
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import begin_given, run_begun
+from timeline.engine.precheck import look
+from timeline.features.maintenance.prune import prune
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.pruning import prune
-from timeline.operations.starting import start
+from timeline.operations.cancel import cancel
+from timeline.operations.start import start
 from timeline.testing import only_timelines
 
 OPERATOR = Reason.operator("asked for", "ada")
@@ -172,11 +172,24 @@ class TestTheLastLook:
     def test_sees_that_the_entity_is_gone(self, work, run_at, later, order):
         row = work()
         Order.objects.filter(pk=order.pk)._raw_delete("default")
+        Order.objects.create()
 
         done = run_at(row, later)
 
         assert (done.state, done.reason_code) == (State.CANCELLED, "entity_gone")
         assert TimelineRun.objects.get().ended_at == later
+
+    def test_lets_a_task_rest_whose_entity_may_only_not_be_seen(self, work, run_at, later, order):
+        """On a replica that is empty, in another schema: a table that shows nothing proves nothing."""
+        row = work(lambda job, order: "done")
+        Order.objects.filter(pk=order.pk)._raw_delete("default")
+
+        resting = run_at(row, later)
+        order.save(force_insert=True)
+
+        assert (resting.state, resting.reason_code, resting.failures) == (State.RETRYABLE, "definition", 0)
+        assert TimelineRun.objects.get().is_open
+        assert run_at(resting, resting.scheduled_at).state == State.COMPLETED
 
     def test_sees_that_the_anchor_changed(self, work, run_at, order, now):
         """A bulk update fires no signal: what was due then is superseded, and its next revision is at the new time."""

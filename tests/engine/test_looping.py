@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Effect, Order
 from timeline import Retry, RetryAfter, Timeline, after, step, task
 from timeline.definition.context import step_under_way
-from timeline.engine.looping import Course
+from timeline.features.steps.loops import Course
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 

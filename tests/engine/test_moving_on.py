@@ -12,10 +12,10 @@ from tests.engine.watching import AtEntry
 from tests.machines import is_whole
 from tests.testapp.models import Effect, Order
 from timeline import IGNORE, Machine, Retry, Then, Timeline, after, task
-from timeline.engine.running import run
+from timeline.engine.groups import run
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 from timeline.shortcuts import emit, schedule, start
 from timeline.testing import only_timelines
 from timeline.worker.embedded import Worker
@@ -193,7 +193,7 @@ class TestThen:
             run_all(watch=watch)
         else:
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("timeline.operations.cancelling.refuse_own", lambda *_given: None)
+                patch.setattr("timeline.operations.cancel.refuse_own", lambda *_given: None)
                 declared(say, **options)
                 run_all()
 

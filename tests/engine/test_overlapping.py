@@ -7,13 +7,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline import Timeline, after, daily, task
-from timeline.engine import looking
+from timeline.engine import precheck
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.leaving import leave
-from timeline.operations.moving import move
-from timeline.operations.recurring import Ahead, recur
+from timeline.operations.cancel import cancel
+from timeline.operations.leave import leave
+from timeline.operations.move import move
 from timeline.shortcuts import explain, redrive
 from timeline.testing import only_timelines
 
@@ -54,7 +54,7 @@ def _queue(db):
 
 def days_pass(days, run_at):
     """The slots of some days come; the first of them is under way."""
-    ahead = Ahead()
+    ahead = NextBeginnings()
     for day in range(days):
         recur(ahead, now=START + day * DAY, using="default")
     for name in ("settle", "count"):
@@ -139,14 +139,14 @@ class TestQueue:
 
     def test_does_not_rest_where_the_earlier_run_ended_as_it_went_to_rest(self, run_at, monkeypatch):
         days_pass(2, run_at)
-        asked = looking.overlapping
+        asked = precheck.overlapping
 
         def then_the_run_ends(attempts, **given):
             found = asked(attempts, **given)
             run_at(of(FIRST, "look"), START + DAY + 17 * HOUR)
             return found
 
-        monkeypatch.setattr(looking, "overlapping", then_the_run_ends)
+        monkeypatch.setattr(precheck, "overlapping", then_the_run_ends)
         run_at(of(SECOND), START + DAY + 17 * HOUR)
         monkeypatch.undo()
 
@@ -180,21 +180,21 @@ class TestSkip:
     def test_skips_the_second_task_too_while_the_first_has_not_been_asked(self, run_at, monkeypatch):
         """Two workers have begun both at the same time: neither must take the other for one that was let pass."""
         days_pass(2, run_at)
-        asked = looking.overlapping
+        asked = precheck.overlapping
 
         def then_the_other_looks(attempts, **given):
             monkeypatch.undo()
             run_at(of(SECOND, "count"), START + DAY + 17 * HOUR)
             return asked(attempts, **given)
 
-        monkeypatch.setattr(looking, "overlapping", then_the_other_looks)
+        monkeypatch.setattr(precheck, "overlapping", then_the_other_looks)
         run_at(of(SECOND), START + DAY + 17 * HOUR)
 
         assert told(SECOND, "count") == ("cancelled", "overlap")
         assert told(SECOND) == ("cancelled", "overlap")
 
     def test_asks_nothing_once_a_run_was_let_pass(self, run_at):
-        recur(Ahead(), now=START, using="default")
+        recur(NextBeginnings(), now=START, using="default")
         run_at(of(FIRST), START + DAY)
         assert TimelineRun.objects.get(key__startswith=FIRST).is_cleared
 
@@ -228,7 +228,7 @@ class TestSkip:
 @pytest.mark.usefixtures("_queue")
 class TestAnEarlierRun:
     def test_that_is_due_is_in_the_way_though_no_poll_has_made_it_available(self, run_at):
-        ahead = Ahead()
+        ahead = NextBeginnings()
         recur(ahead, now=START, using="default")
         recur(ahead, now=START + DAY, using="default")
         assert told(FIRST)[0] == "scheduled"
@@ -238,7 +238,7 @@ class TestAnEarlierRun:
         assert told(SECOND) == ("retryable", "waiting")
 
     def test_that_was_moved_when_it_was_due_is_in_nobodys_way(self, run_at):
-        ahead = Ahead()
+        ahead = NextBeginnings()
         recur(ahead, now=START, using="default")
         recur(ahead, now=START + DAY, using="default")
         ScheduledTask.objects.filter(run__key__startswith=FIRST).update(state="available")

@@ -6,13 +6,13 @@ from time import monotonic
 import pytest
 
 from tests.testapp.models import Order
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.executing import Runtime
-from timeline.engine.passing import look_again, pass_fresh_look, pass_look
-from timeline.engine.watching import Watch
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.callbacks import Watch
+from timeline.engine.execute import Runtime
+from timeline.engine.precheck import look_again, pass_fresh_look, pass_look
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 OPERATOR = Reason.operator("asked for", "ada")
 

@@ -10,7 +10,7 @@ from tests.triggers import refusing
 from timeline import Retry
 from timeline.lifecycle import Reason
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

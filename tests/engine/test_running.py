@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 
 from timeline import Timeline, after, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.staging import stage
-from timeline.engine.running import Watch, run
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.engine.groups import Watch, run
 from timeline.lifecycle import OPEN, Reason, State
 from timeline.models import ScheduledTask
 from timeline.testing import only_timelines

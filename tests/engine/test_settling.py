@@ -9,11 +9,11 @@ from django.test.utils import CaptureQueriesContext
 from tests.engine.fanning import rows_of, settlement
 from tests.testapp.models import Order
 from timeline import Discard
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.settling import settle
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.finalize import settle
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.store.writing import Write
+from timeline.store.transition import Write
 from timeline.testing import only_timelines
 
 DONE = Reason(ReasonCode.DONE)

@@ -13,11 +13,11 @@ from tests.testapp.models import Effect
 from timeline import Discard, Retry, Timeline, after, step, task
 from timeline.definition import StepContext
 from timeline.exceptions import DefinitionError, Rest
+from timeline.features.maintenance.prune import Pruned, prune
 from timeline.lifecycle import Reason, State
 from timeline.models import StepKind, StepRecord
-from timeline.operations.cancelling import cancel
-from timeline.operations.pruning import Pruned, prune
-from timeline.operations.redriving import redrive
+from timeline.operations.cancel import cancel
+from timeline.operations.redrive import redrive
 
 OPERATOR = Reason.operator("asked for", "ada")
 

@@ -8,8 +8,8 @@ from django.utils.translation import gettext_lazy as _
 
 from tests.testapp.models import Effect
 from timeline import Timeline, after, step, task
-from timeline.engine import telling_progress
 from timeline.exceptions import InvalidInput, LeaseLost
+from timeline.features.steps import progress
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 
@@ -61,7 +61,7 @@ def note():
 
 class TestProgress:
     def test_is_written_over(self, declared, run_at, later, monkeypatch):
-        monkeypatch.setattr(telling_progress, "SELDOM", 0.0)
+        monkeypatch.setattr(progress, "SELDOM", 0.0)
         seen = []
 
         def act(job):
@@ -171,7 +171,7 @@ class TestWhatCannotBeWritten:
         def fail(note, *, using):
             raise error from ValueError("what the driver said")
 
-        monkeypatch.setattr(telling_progress, "record_place", fail)
+        monkeypatch.setattr(progress, "record_place", fail)
 
         assert run_at(declared(telling(lambda job: job.progress(1))), later).state == State.COMPLETED
 

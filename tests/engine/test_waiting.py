@@ -8,14 +8,14 @@ from django.db import transaction
 
 from tests.testapp.models import Effect, Order
 from timeline import Retry, RetryAfter, Timeline, after, step, task
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.calling import call
-from timeline.engine.looking import look
-from timeline.engine.recording import record
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.invoke import call
+from timeline.engine.outcomes import record
+from timeline.engine.precheck import look
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, State
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
-from timeline.operations.hastening import run_now
+from timeline.operations.move import run_now
 from timeline.signals import attempts_failed
 
 TEN_MINUTES = timedelta(minutes=10)

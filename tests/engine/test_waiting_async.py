@@ -7,7 +7,7 @@ import pytest
 
 from tests.testapp.models import Badge
 from timeline import Timeline, after, step, task
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 

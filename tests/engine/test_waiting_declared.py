@@ -9,9 +9,9 @@ from timeline import Timeline, after, task, wait_for
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
-from timeline.operations.hastening import run_now
-from timeline.operations.reconciling_entity import reconcile
-from timeline.reading.explaining import explain
+from timeline.operations.move import run_now
+from timeline.operations.reconcile import reconcile
+from timeline.reading.explanation import explain
 from timeline.testing import only_timelines
 
 THREE_DAYS = timedelta(days=3)

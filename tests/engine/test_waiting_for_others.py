@@ -7,16 +7,16 @@ from django.db import transaction
 
 from tests.testapp.models import Customer, Order, Parcel
 from timeline import Timeline, after, step, task
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.exceptions import InvalidInput
+from timeline.features.maintenance.relabel import relabel
+from timeline.features.steps.reading import steps_of_task
+from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import Reason, State
 from timeline.models import EntityRef, LogEntry, StepRecord, Wake
-from timeline.operations.following import entity_deleted
-from timeline.operations.hastening import run_now
-from timeline.operations.relabelling import relabel
-from timeline.reading.explaining import explain
-from timeline.reading.steps import steps_of_task
-from timeline.reading.waits import wait_of
+from timeline.operations.follow import entity_deleted
+from timeline.operations.move import run_now
+from timeline.reading.explanation import explain
 from timeline.signals import attempts_failed
 
 TEN_MINUTES = timedelta(minutes=10)
@@ -250,6 +250,7 @@ class TestWhatIsDeleted:
     def test_is_not_waited_for_at_all(self, declared, parcel, later, run_at):
         row = declared(waiting(parcel, "parcel.arrived"))
         Parcel.objects.all().delete()
+        Parcel.objects.create()
 
         assert run_at(row, later).result == "nothing"
 
@@ -321,7 +322,7 @@ class TestManyThatWait:
         assert LogEntry.objects.filter(reason_code="event").count() == 32
 
     def test_are_all_waked_though_there_are_more_than_go_together(self, parcel, make_task, later, emit_at, monkeypatch):
-        monkeypatch.setattr("timeline.operations.waking_others.BATCH", 3)
+        monkeypatch.setattr("timeline.features.waits.wake.BATCH", 3)
         for number in range(8):
             columns = {"awaits": "a", "awaits_label": "testapp.parcel", "awaits_id": str(parcel.pk)}
             columns |= {"entity_label": "testapp.order", "entity_id": str(number), "awaits_other": True}

@@ -7,13 +7,13 @@ import pytest
 from tests.testapp.models import Invoice, Order, Reminder
 from timeline import Timeline, task, wait_for
 from timeline.clocks import story_time
-from timeline.dispatch.staging import stage
-from timeline.engine import recording
+from timeline.dispatch.poll import stage
+from timeline.engine import outcomes
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations.reconciling_entity import reconcile
-from timeline.operations.starting import start
+from timeline.operations.reconcile import reconcile
+from timeline.operations.start import start
 from timeline.reading.inventory import inventory
 from timeline.registry import registry
 from timeline.testing import only_timelines
@@ -230,7 +230,7 @@ class TestAKeyThatChanges:
     def test_is_seen_though_it_changed_while_the_task_went_to_rest(self, unset, order, now, run_at, monkeypatch):
         """Under the lock of its own entity it looks once more where the key leads."""
         row = ScheduledTask.objects.get()
-        monkeypatch.setattr(recording, "settle", _saving_first(unset, order))
+        monkeypatch.setattr(outcomes, "settle", _saving_first(unset, order))
 
         run_at(row, now)
 
@@ -243,6 +243,7 @@ class TestAKeyThatChanges:
     def test_is_waited_for_no_more_where_it_was_deleted(self, unset, order, now, later, run_at, then):
         """Where the key is null then, what takes its place may come yet; else the time has run out."""
         row = ScheduledTask.objects.get()
+        Order.objects.create()  # Where there is no row at all, none is taken for deleted.
         Invoice.objects.update(order=order)
         run_at(row, now)
         with only_timelines(closing(), of_orders()):
@@ -270,7 +271,7 @@ def of_orders():
 
 
 def _saving_first(invoice, order):
-    settle = recording.settle
+    settle = outcomes.settle
 
     def saving(writes, **given):
         if invoice.order is None:

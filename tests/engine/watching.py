@@ -1,6 +1,6 @@
 """Watches that tests hand to a run."""
 
-from timeline.engine.running import Watch
+from timeline.engine.groups import Watch
 
 
 class AtEntry(Watch):
@@ -20,6 +20,13 @@ class AtEntry(Watch):
             for task in self.tasks:
                 self.action(task)
         return False
+
+
+class Killed(Watch):
+    """Of a process that is ended from outside in the middle of a handler: nothing is written any more."""
+
+    def is_killed(self):
+        return True
 
 
 class Stopping(Watch):

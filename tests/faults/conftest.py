@@ -10,6 +10,7 @@ from tests.faults.harness.links import Links
 from tests.faults.harness.postgres import Postgres
 from tests.faults.harness.redis_server import Redis
 from tests.faults.harness.site import Site, new_folder, remove_folder
+from tests.tools import TOOLS
 
 pytest.register_assert_rewrite("tests.faults.races")
 
@@ -37,7 +38,9 @@ def site(postgres, tmp_path):
 
 @pytest.fixture
 def redis_server(tmp_path):
-    """A Redis of our own."""
+    """A Redis of our own; skipped, with the remedy, where none can be started."""
+    if not TOOLS["redis-server"].found():
+        pytest.skip(f"no redis-server on the path: {TOOLS['redis-server'].remedy}")
     server = Redis(tmp_path)
     yield server
     server.kill()

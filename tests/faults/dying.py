@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakSet
 
 from django.db import connection
 
@@ -29,6 +30,7 @@ class Points:
         self.at = at
         self.passed: list[str] = []
         self.dead = False
+        self._cursors: WeakSet[Any] = WeakSet()  # Of the driver. They end with a process, whoever has them in hand.
 
     def point(self, name: str) -> None:
         """Pass a point, or die there."""
@@ -42,13 +44,18 @@ class Points:
 
     def _cut(self) -> None:
         if connection.connection is not None:
-            if connection.vendor == "sqlite":  # Its file stays locked while a statement is remembered.
+            if connection.vendor == "sqlite":
+                # Its file stays locked while a statement is remembered: by a frame that the error of the death remembers, and
+                # that by errors that Django makes of it, until all of them are collected.
+                for cursor in list(self._cursors):
+                    cursor.close()
                 connection.connection.rollback()
             connection.connection.close()
 
     def execute(self, execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: Any) -> Any:
         """Stand around a statement, as ``execute_wrapper`` wants it."""
         words = " ".join(sql.split()[:2])
+        self._cursors.add(context["cursor"].cursor)
         self.point(f"before {words}")
         done = execute(sql, parameters, many, context)
         self.point(f"after {words}")

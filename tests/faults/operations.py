@@ -15,20 +15,19 @@ from django.test import override_settings
 from tests.faults.world import START, Box, Clock, let_leases_run_out, new_orders, restart
 from tests.testapp.models import Order
 from timeline import Timeline, after, daily, task
-from timeline.dispatch.claiming import claim, hand_back
-from timeline.dispatch.dispatching import dispatch
-from timeline.dispatch.extending import extend_leases
-from timeline.dispatch.limiting import claim_limited
-from timeline.dispatch.pacing import keep_paces
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.limiting import begin_limited
-from timeline.engine.running import begin_given, run
+from timeline.dispatch.claim import claim, hand_back
+from timeline.dispatch.poll import dispatch, stage
+from timeline.dispatch.rescue import rescue
+from timeline.dispatch.worker_signs import extend_leases, keep_paces
+from timeline.engine.groups import begin_given, run
+from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.claims import claim_limited
+from timeline.features.limits.places import limited_kinds
+from timeline.features.maintenance.adopt import adopt, clear
+from timeline.features.maintenance.prune import prune
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, StepRecord, TimelineRun, Wake
-from timeline.operations.adopting import adopt, clear
-from timeline.operations.pruning import prune
-from timeline.operations.recurring import Ahead, recur
 from timeline.operations.sets import PORTION
 from timeline.shortcuts import (
     approve,
@@ -50,7 +49,6 @@ from timeline.shortcuts import (
     start_many,
     step_happened,
 )
-from timeline.store.limited_kinds import limited_kinds
 from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)
@@ -456,7 +454,7 @@ class Later(Nightly):
 def recurring(_scene: Scene, now: datetime, timeline: type[Timeline] = Nightly) -> None:
     """Poll by a process that remembers nothing."""
     with only_timelines(timeline):
-        recur(Ahead(), now=now, using="default")
+        recur(NextBeginnings(), now=now, using="default")
 
 
 def paying() -> ScheduledTask:

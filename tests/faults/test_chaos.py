@@ -18,7 +18,8 @@ SEED = int(os.environ.get("CHAOS_SEED", "17"))
 
 
 class TestChaos:
-    @pytest.mark.parametrize("over", ["embedded", "celery"])
+    @pytest.mark.needs("faketime")
+    @pytest.mark.parametrize("over", ["embedded", pytest.param("celery", marks=pytest.mark.needs("redis-server"))])
     def test_loses_doubles_and_hastens_nothing(self, over, postgres):
         outcome = run_chaos(tasks=1000, seconds=25, seed=SEED, over=over, postgres=postgres)
 

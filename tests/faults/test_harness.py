@@ -209,6 +209,7 @@ class TestProcess:
         assert os.getpgid(0) != worker.group
         assert [trouble.kind for trouble in read_journals(site.folder).troubles] == ["frozen", "killed"]
 
+    @pytest.mark.needs("faketime")
     def test_has_a_clock_that_is_moved(self, start, site):
         """It is told another time, and writes down the true one."""
         start("clock", "clock", moved=3600.0)

@@ -40,7 +40,7 @@ from tests.faults.world import (
     restart,
     wipe,
 )
-from timeline.store.pipelining import can_pipeline
+from timeline.store.multi_query import can_pipeline
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 

@@ -35,9 +35,9 @@ from timeline import (
     task,
 )
 from timeline.clocks import story_time
-from timeline.dispatch.claiming import ClaimedBatch
-from timeline.dispatch.dispatching import dispatch
-from timeline.engine.running import run
+from timeline.dispatch.claim import ClaimedBatch
+from timeline.dispatch.poll import dispatch
+from timeline.engine.groups import run
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import FINAL, OPEN
 from timeline.models import Event, Opening, ScheduledTask, StepRecord, TimelineRun

@@ -41,7 +41,9 @@ class TestAnAsyncView:
         assert said["preview"] == ["delivery.pack", "delivery.ship"]
         assert "delivery.call for testapp.order" in said["explained"]
         assert said["left"]
-        assert LogEntry.objects.count() == 4  # Moved, due, cancelled; its next revision ended with the run.
+        assert (
+            LogEntry.objects.count() == 5
+        )  # Moved, due, cancelled; its next revision: run again, and ended with the run.
 
 
 @pytest.mark.django_db(transaction=True)

@@ -24,10 +24,11 @@ from tests.testapp.models import (
 )
 from timeline import Timeline, after, at, created, task
 from timeline.exceptions import KeyConflict, WrongEntity
+from timeline.features.sweep import verbs
 from timeline.ids import uuid7
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
 from timeline.models.kin import kin_of, names_of
-from timeline.operations import emitting, sweeping
+from timeline.operations import emit as operations_emit
 from timeline.shortcuts import (
     cancel_all,
     emit,
@@ -227,7 +228,7 @@ class TestAnEvent:
         ref = EntityRef("testapp.customerproxy", str(reseller.pk))
         said = {"key": "", "payload": {}, "actor": "", "occurred_at": None, "using": "default"}
 
-        assert len(emitting.emit(name="published", entity=ref, **said).started) == 2
+        assert len(operations_emit.emit(name="published", entity=ref, **said).started) == 2
 
     def test_that_came_between_ends_what_is_about_to_run(self, reseller, clock):
         """Recorded under another name than the run has, by whom knew no timeline that it is an exit of."""
@@ -453,9 +454,9 @@ class TestAChildMadeOfAParent:
 
 
 def _sweep(clock):
-    while sweeping.sweep(now=clock.now, using="default").left:
+    while verbs.sweep(now=clock.now, using="default").left:
         pass
-    sweeping.begin_round(using="default")
+    verbs.begin_round(using="default")
 
 
 class TestALinkThatIsNotThePrimaryKey:

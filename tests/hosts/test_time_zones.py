@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, before, task
 from timeline.models import ScheduledTask
-from timeline.reading.picturing import picture
+from timeline.reading.text_pictures import picture
 from timeline.shortcuts import emit, explain, schedule
 from timeline.testing import expect, only_timelines
 

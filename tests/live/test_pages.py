@@ -79,6 +79,49 @@ class TestLivePage:
             ask(1000)
 
 
+@pytest.mark.django_db
+class TestWhoIsNotLetIn:
+    """How long an answer takes must not tell what is there: whoever the view refuses, no row is read for."""
+
+    @pytest.fixture
+    def refusing(self):
+        """Ask a view that lets in Ada, to one address; what it answers, and how many statements that took."""
+        let_in = {("Ada", "/")}
+
+        @live_page(order_of)
+        def view(request, pk):
+            return HttpResponse(status=200 if (request.user.pk, request.path) in let_in else 403)
+
+        def asked(name, pk, seen, path="/"):
+            request = RequestFactory().get(path, headers={"X-Timeline-Seen": seen})
+            request.user = SimpleNamespace(pk=name, is_active=True, is_authenticated=True)
+            with CaptureQueriesContext(connection) as found:
+                answer = view(request, pk=pk)
+            return answer, len(found)
+
+        asked.let_in = let_in
+        return asked
+
+    @pytest.mark.parametrize("whose", ["", "x", "a.b.1.d"])
+    def test_is_refused_before_a_row_is_read(self, refusing, make_task, whose):
+        make_task(entity_label="testapp.order", entity_id="1")
+
+        for pk in (1, 2):
+            answer, queries = refusing("Eve", pk, whose)
+
+            assert (answer.status_code, queries) == (403, 0)
+
+    def test_is_not_let_in_by_what_was_said_to_somebody_else_elsewhere_or_long_ago(self, refusing, monkeypatch):
+        version = refusing("Ada", 1, "")[0]["X-Timeline-Version"]
+        assert refusing("Ada", 1, version)[1] == 1
+
+        assert refusing("Eve", 1, version)[1] == 0
+        assert refusing("Ada", 1, version, path="/other/")[1] == 0
+        refusing.let_in.clear()
+        monkeypatch.setattr(versions.time, "time", lambda: 1_000_000.0 + 3600)
+        assert refusing("Ada", 1, version)[1] == 0
+
+
 class TestLive:
     def test_keeps_a_part_up_to_date_and_escapes_what_is_in_it(self):
         told = PART.render(Context({"words": "<i>", "request": RequestFactory().get("/?a&c")}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -18,7 +19,8 @@ from tests.admin.conftest import LIST, Care, detail
 from tests.processes import DEADLINE
 from tests.serving import uvicorn_serving
 from tests.testapp.models import Order
-from timeline.live import watching
+from timeline.live import watcher
+from timeline.live.pages import AT_A_TIME
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import StoryClock, only_timelines
 
@@ -95,7 +97,7 @@ class TestStream:
 
     @pytest.mark.parametrize("how", ["logout", "rights"])
     def test_ends_with_the_login_and_with_the_rights(self, browser, vera, rows, how, monkeypatch):
-        monkeypatch.setattr(watching, "LOOK_AGAIN", 0)
+        monkeypatch.setattr(watcher, "LOOK_AGAIN", 0)
         client = browser(vera)
         with listening(client, LIST) as told:
             assert next(told) == "here"
@@ -118,11 +120,39 @@ class TestStream:
 
             assert _fall_to(1, lambda: len(_connections() - before))
 
-    def test_is_bounded(self, browser, vera, rows, settings):
+    def test_is_bounded_and_refused_without_a_question_to_the_database(self, browser, vera, rows, settings):
+        """Not even who asks is looked up: a user that is nobody is answered alike."""
         settings.TIMELINE = {"LIVE_STREAMS": 1}
-        with listening(browser(vera), LIST) as first, listening(browser(vera), LIST) as second:
+        with listening(browser(vera), LIST) as first:
             assert next(first) == "here"
-            assert list(second) == ["full"]
+            for client in (browser(vera), browser()):
+                answer = client.get(LIST, headers=STREAM)
+
+                assert (answer.status_code, answer.content) == (503, b"")
+                assert 2 <= int(answer.headers["Retry-After"]) <= 10
+
+    @pytest.mark.only_postgresql
+    def test_takes_few_connections_when_very_many_come_at_once(self, site, vera, rows):
+        """Each gets an answer, with no error among them; who is refused comes again, not at the same time as others."""
+        known, held, most = Client(), _connections(), []
+        known.force_login(vera)
+        name = settings.SESSION_COOKIE_NAME
+        headers = STREAM | {"Cookie": f"{name}={known.cookies[name].value}"}
+
+        async def come() -> list[httpx.Response]:
+            limits = httpx.Limits(max_connections=None)
+            async with httpx.AsyncClient(base_url=site, headers=headers, limits=limits, timeout=DEADLINE) as client:
+                coming = [asyncio.create_task(_opened(client)) for _ in range(150)]
+                while not all(one.done() for one in coming):
+                    most.append(len(await asyncio.to_thread(_connections) - held))
+                return [await one for one in coming]
+
+        answers = asyncio.run(come())
+
+        assert {answer.status_code for answer in answers} <= {200, 503}
+        assert any(answer.status_code == 200 for answer in answers)
+        assert len({answer.headers["Retry-After"] for answer in answers if answer.status_code == 503}) > 1
+        assert max(most) <= 2 * AT_A_TIME  # And what the server still ends.
 
 
 class TestCanStream:
@@ -137,6 +167,12 @@ class TestCanStream:
 
         assert page["Content-Type"].startswith("text/html")
         assert "data-timeline-told" not in page.content.decode()
+
+
+async def _opened(client):
+    """An answer whose stream is left again at once."""
+    async with client.stream("GET", LIST) as answer:
+        return answer
 
 
 def _connections():

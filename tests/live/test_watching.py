@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.asking import WHOLE
 from timeline.clocks import MachineTime
-from timeline.dispatch.signing import give_sign
+from timeline.dispatch.worker_signs import give_sign
 from timeline.lifecycle import State
-from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
-from timeline.live.watching import CHANGED, LOOK_AGAIN, OVER, Listener, Watcher
+from timeline.live.versions import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
+from timeline.live.watcher import CHANGED, LOOK_AGAIN, OVER, PageListener, Watcher
 from timeline.models import ScheduledTask, Sign
 from timeline.shortcuts import cancel
 
@@ -25,7 +25,7 @@ class Page:
 
     def __init__(self, subject, may_stay=lambda: True):
         self.heard = []
-        self.listener = Listener(subject, subject.mark("default"), self.heard.append, may_stay)
+        self.listener = PageListener(subject, subject.mark("default"), self.heard.append, may_stay)
 
 
 def watching(*pages):
@@ -152,7 +152,7 @@ class TestAskAgain:
 class TestAdd:
     def test_refuses_more_than_there_may_be(self, transactional_db):
         watcher = Watcher("default")
-        first, second = (Listener(EVERYTHING, (), lambda _what: None, lambda: True) for _ in range(2))
+        first, second = (PageListener(EVERYTHING, (), lambda _what: None, lambda: True) for _ in range(2))
 
         assert [watcher.add(each, most=1) for each in (first, second)] == [True, False]
         thread = watcher._thread
@@ -164,7 +164,7 @@ class TestAdd:
 
     def test_of_a_database_that_fails_ends_and_lets_pages_ask(self, transactional_db):
         heard, watcher = [], Watcher("default")
-        broken = Listener(EVERYTHING, (), heard.append, lambda: 1 / 0)
+        broken = PageListener(EVERYTHING, (), heard.append, lambda: 1 / 0)
         broken.subject = Broken()
         watcher.add(broken, most=1)
         if thread := watcher._thread:

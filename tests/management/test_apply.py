@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, TimelineRun
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 
@@ -57,17 +57,17 @@ def due(now):
 class TestATimeline:
     @pytest.mark.parametrize("options", [(), ("care",)])
     def test_is_followed(self, options, now):
-        assert called(*options) == ("Changed 5 tasks.\n", 0)
+        assert called(*options) == ("Tasks changed: 5.\n", 0)
 
         assert due(now) == [13] * 5
-        assert called("care") == ("Changed 0 tasks.\n", 0)
+        assert called("care") == ("Tasks changed: 0.\n", 0)
 
     def test_is_followed_in_parts(self, now):
         said, status = called("care", "--max-rows", "2")
 
-        assert (said, status) == ("Changed 2 tasks.\nThere may be more to do: call it again.\n", 2)
+        assert (said, status) == ("Tasks changed: 2.\nThere may be more to do: call it again.\n", 2)
         assert due(now) == [10, 10, 10, 13, 13]
-        assert called("care", "--max-rows", "9") == ("Changed 3 tasks.\n", 0)
+        assert called("care", "--max-rows", "9") == ("Tasks changed: 3.\n", 0)
 
     def test_is_followed_but_for_what_is_kept(self, now):
         called("care", "--keep", "remind", "--reason", "told them", "--actor", "ada")
@@ -91,3 +91,76 @@ class TestATimeline:
             called(*options)
 
         assert due(now) == [10] * 5
+
+
+class TestWhatHasNoDefinition:
+    @pytest.fixture
+    def _without(self):
+        class Other(Timeline):
+            name = "other"
+
+            @task()
+            def go(self): ...
+
+        with only_timelines(Other):
+            yield
+
+    @pytest.mark.usefixtures("_without")
+    def test_is_cancelled_if_its_timeline_is_named(self):
+        assert called("care", "--actor", "ada") == ("Tasks changed: 5.\n", 0)
+
+        assert {(row.state, row.reason_code, row.reason, row.actor) for row in ScheduledTask.objects.all()} == {
+            ("cancelled", "definition", "care has no definition any more", "ada")
+        }
+        assert {(run.end_code, run.end_reason) for run in TimelineRun.objects.all()} == {
+            ("left", "care has no definition any more")
+        }
+
+    @pytest.mark.usefixtures("_without")
+    def test_rests_if_its_timeline_is_not_named(self):
+        called()
+
+        assert ScheduledTask.objects.open().count() == 5
+
+    @pytest.mark.usefixtures("_without")
+    def test_is_cancelled_a_part_at_a_time(self):
+        assert called("care", "--max-rows", "2")[1] == 2
+        assert ScheduledTask.objects.open().count() == 3
+
+        assert called("care", "--max-rows", "9") == ("Tasks changed: 3.\n", 0)
+
+    @pytest.mark.parametrize("option", ["--keep", "--cancel", "--end"])
+    @pytest.mark.usefixtures("_without")
+    def test_cannot_be_kept(self, option):
+        with pytest.raises(CommandError, match="The code does not have care any more"):
+            called("care", option, "remind", "--reason", "so")
+
+        assert ScheduledTask.objects.open().count() == 5
+
+    def test_of_a_known_timeline_is_cancelled_with_the_name_of_who_did_it(self, make_task):
+        make_task(task_key="care.gone")
+        run = TimelineRun.objects.first()
+        make_task(task_key="care.dropped", run=run, entity_label=run.entity_label, entity_id=run.entity_id)
+
+        assert called("care", "--actor", "ada") == ("Tasks changed: 7.\n", 0)
+
+        found = ScheduledTask.objects.filter(state="cancelled").order_by("task_key")
+        assert [(row.task_key, row.reason_code, row.actor) for row in found] == [
+            ("care.dropped", "definition", "ada"),
+            ("care.gone", "definition", "ada"),
+        ]
+
+    @pytest.mark.usefixtures("_without")
+    def test_may_be_about_a_model_that_is_not_installed(self, make_task):
+        TimelineRun.objects.update(entity_label="gone.model")
+        ScheduledTask.objects.update(entity_label="gone.model")
+        make_task(task_key="care.late", entity_label="gone.model", entity_id="7")
+
+        assert called("care") == ("Tasks changed: 6.\n", 0)
+
+    @pytest.mark.usefixtures("_without")
+    def test_is_no_timeline_of_which_nothing_is_open(self):
+        called("care")
+
+        with pytest.raises(CommandError, match="'care' is not registered"):
+            called("care")

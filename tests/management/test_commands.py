@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from project.accounts.models import User
 from tests.testapp.models import Parcel
 from tests.triggers import drop_trigger
-from timeline import Timeline, task, tasks
+from timeline import Timeline, after, task, tasks
 from timeline.clocks import MachineTime
+from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
 from timeline.models import Answer, Event, Identity, LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.identifying import sign_of_poller
-from timeline.shortcuts import emit, hold, leave, schedule
+from timeline.shortcuts import emit, hold, leave, schedule, start
 from timeline.testing import only_timelines
 from timeline.worker import Worker
 
@@ -29,6 +31,13 @@ class Post(Timeline):
 
     @task()
     def deliver(self, parcel: Parcel) -> None: ...
+
+
+class Nightly(Timeline):
+    """About no entity."""
+
+    @task(after())
+    def sweep(self) -> None: ...
 
 
 @pytest.fixture
@@ -54,12 +63,27 @@ class TestTimelineExplain:
         )
         assert "5 days before trial_ends_at" in shown
 
+    def test_shows_seconds_everywhere_where_things_are_of_one_minute(self, account, clock, capsys):
+        clock.advance(seconds=60 - clock.now.second)
+        account.trial_ends_at = clock.now + timedelta(seconds=10)
+        account.save()
+
+        call_command("timeline_explain", "accounts.user", str(account.pk))
+
+        shown = capsys.readouterr().out
+        assert re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d(?!:\d\d)", shown) == []
+        assert f"now: {clock.now:%Y-%m-%d %H:%M:%S} UTC" in shown
+
     def test_can_be_kept_to_one_kind_of_task(self, account, capsys):
         call_command("timeline_explain", "accounts.User", str(account.pk), "--task", "trial.expire")
 
         shown = capsys.readouterr().out
         assert "End the trial (trial.expire) for accounts.user" in shown
         assert "(trial.remind) for accounts.user" not in shown
+
+    def test_asks_about_which_one_where_only_a_model_is_named(self, account):
+        with pytest.raises(CommandError, match=r"timeline_explain accounts\.user and its key"):
+            call_command("timeline_explain", "accounts.user")
 
     @pytest.mark.parametrize(
         ("label", "key", "said"),
@@ -83,6 +107,70 @@ class TestTimelineExplain:
 
         assert "post.deliver" in capsys.readouterr().out
 
+    def test_takes_an_email_address(self, account, capsys):
+        User.objects.create(
+            email=f"n{account.email}", signed_up_at=account.signed_up_at, trial_ends_at=account.trial_ends_at
+        )
+
+        call_command("timeline_explain", account.email.upper())
+
+        assert f"(trial.remind) for accounts.user {account.pk} belongs" in capsys.readouterr().out
+
+    def test_names_those_that_words_find(self, account):
+        other = User.objects.create(
+            email=f"n{account.email}", signed_up_at=account.signed_up_at, trial_ends_at=account.trial_ends_at
+        )
+
+        with pytest.raises(CommandError, match=f"accounts.user {account.pk}, accounts.user {other.pk}. Name one"):
+            call_command("timeline_explain", account.email[1:])
+
+    def test_takes_the_id_of_a_run(self, account, capsys):
+        run = TimelineRun.objects.get()
+
+        call_command("timeline_explain", str(run.pk))
+
+        shown = capsys.readouterr().out
+        assert "(trial.remind) for accounts.user" in shown
+        assert "(trial.expire) for accounts.user" in shown
+
+    def test_takes_the_id_of_a_task(self, account, capsys):
+        row = ScheduledTask.objects.get(task_key="trial.expire")
+
+        call_command("timeline_explain", row.pk.hex)
+
+        shown = capsys.readouterr().out
+        assert "(trial.expire) for accounts.user" in shown
+        assert "trial.remind" not in shown
+
+    def test_takes_a_timeline_about_no_entity(self, clock, capsys):
+        with only_timelines(Nightly, Post):
+            for day in range(25):
+                start(Nightly, key=str(day))
+                clock.run_due()
+            start(Nightly, key="last", started_at=clock.now + timedelta(days=1))
+
+            call_command("timeline_explain", "nightly")
+
+        shown = capsys.readouterr().out
+        assert shown.count("belongs to the run of nightly") == 21
+        assert "It is due on" in shown
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            ("post", "post is about testapp.parcel. Say about which one: timeline_explain testapp.parcel and its key."),
+            ("nightly", "nightly has no tasks here."),
+            ("nigthly", "Did you mean 'nightly'? 'nigthly' finds nothing."),
+            ("nobody@example.com", "'nobody@example.com' finds nothing."),
+            (str(UUID(int=7)), "There is no run and no task"),
+        ],
+    )
+    def test_says_what_is_wrong_with_one_word(self, db, words, said):
+        with only_timelines(Nightly, Post), pytest.raises(CommandError) as caught:
+            call_command("timeline_explain", words)
+
+        assert str(caught.value).startswith(said)
+
 
 class TestTimelinePrune:
     def test_deletes_what_ended_long_ago_and_archives_it(self, account, clock, tmp_path, capsys):
@@ -92,7 +180,7 @@ class TestTimelinePrune:
 
         call_command("timeline_prune", "--days", "30", "--archive", str(archive))
 
-        assert "Deleted 1 runs, 2 tasks, 2 log entries, 0 holds and 0 answers of the API." in capsys.readouterr().out
+        assert "Deleted: runs 1, tasks 2, log entries 2, holds 0, answers of the API 0." in capsys.readouterr().out
         kept = [json.loads(line)["model"] for line in archive.read_text().splitlines()]
         assert sorted(kept) == sorted(
             ["timeline.timelinerun", *["timeline.scheduledtask"] * 2, *["timeline.logentry"] * 2]
@@ -117,7 +205,7 @@ class TestTimelinePrune:
 
         call_command("timeline_prune", "--days", "30")
 
-        assert "and 1500 answers of the API." in capsys.readouterr().out
+        assert "answers of the API 1500." in capsys.readouterr().out
         assert Answer.objects.count() == 1
 
     def test_refuses_to_delete_everything(self, db):
@@ -139,7 +227,7 @@ class TestTimelineAdopt:
         settings.TIMELINE = {"SITE": "staging"}
 
     def test_asks_what_is_to_become_of_what_is_open(self, copied):
-        with pytest.raises(CommandError, match=r"1 runs and 2 tasks are open in it. Say --clear .* or --keep"):
+        with pytest.raises(CommandError, match=r"Open in it are: runs 1, tasks 2. Say --clear .* or --keep"):
             call_command("timeline_adopt")
 
         assert Identity.objects.get().site == "production"
@@ -150,7 +238,7 @@ class TestTimelineAdopt:
 
         assert Identity.objects.get().site == "staging"
         assert not ScheduledTask.objects.open().exists()
-        assert "Ended 1 runs, cancelled 2 tasks." in capsys.readouterr().out
+        assert "Runs ended: 1, tasks cancelled: 2." in capsys.readouterr().out
 
     def test_keeps_what_is_open_where_only_the_name_is_new(self, copied, capsys):
         call_command("timeline_adopt", keep=True)
@@ -224,7 +312,7 @@ class TestTimelineRelabel:
 
         call_command("timeline_relabel", "shop.client", "accounts.user")
 
-        assert "Relabelled 1 events, 1 runs and 2 tasks." in capsys.readouterr().out
+        assert "Relabelled: events 1, runs 1, tasks 2." in capsys.readouterr().out
         assert ScheduledTask.objects.for_entity(account).count() == 2
 
     def test_keeps_to_the_database_it_is_given(self, account):

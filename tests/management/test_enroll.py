@@ -45,14 +45,16 @@ class TestEnroll:
         assert not TimelineRun.objects.exists()
 
     def test_does_it_and_goes_on_where_it_was(self, orders):
-        assert run("stay", "--filter", "paid=True", "--apply", "--batch", "1").startswith("Begun: 2 runs with 4 tasks.")
+        assert run("stay", "--filter", "paid=True", "--apply", "--batch", "1").startswith(
+            "Runs begun: 2, with tasks: 4."
+        )
 
         said = run("stay", "--apply", "--past", "run", "--spread", "6h")
 
         assert said.startswith(
-            "Begun: 3 runs with 6 tasks. Of these, were due before and do not run: 0. Passed over: 2."
+            "Runs begun: 3, with tasks: 6. Of these, were due before and do not run: 0. Passed over: 2."
         )
-        assert run("stay", "--apply").startswith("Begun: 0 runs")
+        assert run("stay", "--apply").startswith("Runs begun: 0")
         assert ScheduledTask.objects.filter(state="scheduled", task_key="stay.ship").count() == 5
 
     def test_counts_from_a_field_or_a_day(self, orders, now):
@@ -68,7 +70,7 @@ class TestEnroll:
 
         assert "[############..................] 2 / 5" in shown
         assert "\r[" not in run("stay", "--apply")
-        assert shown.rsplit("\r", 1)[1].startswith("Begun: 5 runs")
+        assert shown.rsplit("\r", 1)[1].startswith("Runs begun: 5")
 
     @pytest.mark.parametrize(
         ("arguments", "problem"),

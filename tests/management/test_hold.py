@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from django.core.management import CommandError, call_command
 
+from timeline.features.holds.verbs import park
 from timeline.models import Hold
-from timeline.operations.parking import park
 
 pytestmark = pytest.mark.django_db
 

@@ -9,8 +9,8 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import translation
 
+from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity, ScheduledTask
-from timeline.operations.identifying import sign_of_poller
 from timeline.shortcuts import emit
 
 
@@ -69,7 +69,7 @@ class TestOutput:
         settings.TIMELINE = {"SITE": "staging"}
         Identity.objects.update(site="production")
 
-        with pytest.raises(CommandError, match="die der Site 'production', und in ihr sind offen: Läufe 1, Aufgaben 2"):
+        with pytest.raises(CommandError, match=r"die der Site 'production'\. In ihr sind offen: Läufe 1, Aufgaben 2"):
             call_command("timeline_adopt")
         with pytest.raises(CommandError, match="Die Datenbank 'default' ist die der Site 'production', und TIMELINE"):
             call_command("timeline_worker")
@@ -95,4 +95,4 @@ class TestWithin:
 
         german, english = capsys.readouterr().out.splitlines()
         assert german.startswith("Gelöschte Läufe: 0")
-        assert english == "Deleted 0 runs, 0 tasks, 0 log entries, 0 holds and 0 answers of the API."
+        assert english == "Deleted: runs 0, tasks 0, log entries 0, holds 0, answers of the API 0."

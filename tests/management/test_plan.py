@@ -50,13 +50,21 @@ class TestPlan:
 
     def test_names_timelines_that_nobody_declares(self):
         with only_timelines():
-            assert called() == ("! care: 2 open runs  no timeline has this name\n", 0)
+            said, status = called()
+
+        assert status == 0
+        assert said.splitlines() == [
+            "! care: 2 open runs  no timeline has this name",
+            "! care.dropped: 2 without a definition, which rest; timeline_apply care cancels them",
+            "! care.remind: 2 without a definition, which rest; timeline_apply care cancels them",
+            "! care.ship: 2 without a definition, which rest; timeline_apply care cancels them",
+        ]
 
     def test_gives_plain_data(self):
         with only_timelines(Now):
             data = json.loads(called("--json")[0])
 
-        assert data["of_nobody"] == {}
+        assert (data["of_nobody"], data["undefined"]) == ({}, {"care.dropped": 2})
         assert data["timelines"][0]["tasks"]["remind"]["moved"] == 2
 
     def test_names_a_timeline_that_is_none(self):

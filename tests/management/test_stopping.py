@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from timeline.management.stopping import work_until_stopped
+from timeline.management.shared import work_until_stopped
 
 
 class Turning:

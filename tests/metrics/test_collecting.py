@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
+from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
-from timeline.metrics import collecting, families
+from timeline.metrics import collecting
 from timeline.metrics.collecting import TimelineCollector
 from timeline.models import Hold, Identity, LogEntry, RollUp, Sign, Total
-from timeline.operations.identifying import sign_of_poller
 from timeline.testing import StoryClock
 from timeline.webhooks.models import Delivery, Endpoint
 
@@ -155,7 +155,7 @@ class TestCollector:
         assert len(many) == len(few) <= 8
 
     def test_counts_up_to_a_bound(self, make_task, values, now, monkeypatch):
-        monkeypatch.setattr("timeline.reading.measuring.MAX_COUNTED", 2)
+        monkeypatch.setattr("timeline.reading.machinery.MAX_COUNTED", 2)
         for _ in range(3):
             make_task(state=State.AVAILABLE, task_key="care.greet", scheduled_at=now - timedelta(hours=1))
             make_task(state=State.ACTIVE, task_key="care.greet")
@@ -167,15 +167,15 @@ class TestCollector:
 
     def test_gives_no_more_names_than_a_bound_and_keeps_those_it_gave(self, total, values, monkeypatch):
         """A kind that is counted later never takes the name of one before, so that no counter falls."""
-        monkeypatch.setattr(families, "MOST_TASKS", 2)
+        monkeypatch.setattr(collecting, "MOST_TASKS", 2)
         for key, started in (("care.a", 1), ("care.b", 2), ("care.c", 4)):
             Total.objects.create(task_key=key, started=started, lateness=[started], late_seconds=started)
 
         told = values()
 
         named = {key[1]: value for key, value in told.items() if key[0] == "timeline_attempts_started_total"}
-        assert named == {"care.greet": 9, "care.a": 1, families.OTHERS: 6}
-        assert told["timeline_attempt_lateness_seconds_sum", families.OTHERS] == 6
+        assert named == {"care.greet": 9, "care.a": 1, collecting.OTHERS: 6}
+        assert told["timeline_attempt_lateness_seconds_sum", collecting.OTHERS] == 6
 
     def test_names_metrics_without_asking_a_database(self, total):
         """A collector is registered while a process starts."""

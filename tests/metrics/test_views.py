@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test import Client
@@ -67,6 +68,14 @@ class TestMetrics:
         client.force_login(user)
 
         assert client.get("/metrics/").status_code == status
+
+    def test_looks_for_no_session_by_a_key_with_nul(self, total):
+        """A cookie spells NUL as an escape."""
+        octal = "\\000" * 40
+
+        answer = Client().get("/metrics/", HTTP_COOKIE=f'{settings.SESSION_COOKIE_NAME}="{octal}"')
+
+        assert answer.status_code == 401
 
     def test_takes_no_post(self, total, scrape):
         assert Client().post("/metrics/").status_code == 405

@@ -8,7 +8,7 @@ import pytest
 
 from timeline.clocks import MachineTime
 from timeline.models import Answer
-from timeline.models.answer import KEPT
+from timeline.models.upkeep import KEPT
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ import pytest
 from tests.testapp.models import Cruise, Trip, TripProxy
 from tests.trips import Travel
 from timeline import Machine
-from timeline.models.mirrors import machine_begun_with, machines_showing, mirror_of
+from timeline.models.state_field import machine_begun_with, machines_showing, mirror_of
 from timeline.testing import only_timelines
 
 

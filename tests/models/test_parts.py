@@ -6,7 +6,7 @@ import pytest
 from django.db.models import Q
 
 from timeline.models import EntityRef, ScheduledTask
-from timeline.models.parts import MOST_NAMED, asks_for, may_be_of, parts_of, values_named
+from timeline.store.index_selection import MOST_NAMED, asks_for, may_be_of, parts_of, values_named
 
 ORDER = Q(entity_label="testapp.order", entity_id="1")
 TRIAL = Q(task_key__startswith="trial.")

@@ -7,7 +7,7 @@ from django.db.models.signals import post_init
 from django.test.utils import isolate_apps
 
 from tests.testapp.models import Order, Seller, Story, Trip
-from timeline.models.plain import is_read_plainly, plain_column
+from timeline.models.columns import is_read_plainly, plain_column
 
 
 class TestIsReadPlainly:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError
 
-from timeline.models.sqlstates import sqlstate_of
-from timeline.store.errors import may_be_written_later
+from timeline.models.statements import sqlstate_of
+from timeline.store.database_errors import may_be_written_later
 
 
 class OfPsycopg3(Exception):

@@ -5,7 +5,7 @@ from django.db import DatabaseError, connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline.models import StepRecord
-from timeline.models.step import origins_of, recorded_among
+from timeline.models.task_records import origins_of, recorded_among
 
 
 @pytest.fixture
@@ -54,17 +54,6 @@ class TestRecordedAmong:
         )
 
         assert recorded_among([first.pk, second.pk], using="default") == {first.pk}
-
-    @pytest.mark.django_db(transaction=True)
-    def test_names_none_before_the_table_is_made(self, chain):
-        [row] = chain("active")
-        with connection.schema_editor() as editor:
-            editor.delete_model(StepRecord)
-        try:
-            assert recorded_among([row.pk], using="default") == set()
-        finally:
-            with connection.schema_editor() as editor:
-                editor.create_model(StepRecord)
 
 
 def test_there_is_one_record_of_a_step(chain, now):

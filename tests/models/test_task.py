@@ -7,6 +7,7 @@ import pytest
 
 from tests.testapp.models import Country, Order, Parcel
 from timeline.conf import get_settings
+from timeline.exceptions import TimelineDeprecationWarning
 from timeline.lifecycle import FINAL, LEASED, OPEN, WAITING, State
 from timeline.models import ScheduledTask, ref_of
 
@@ -47,15 +48,32 @@ class TestWouldHaveRun:
 
 
 class TestUpcoming:
+    @pytest.mark.parametrize("seconds", [-1, 0, 1])
+    def test_is_all_that_has_not_ended_due_or_not(self, one_of_each, now, seconds):
+        """The same set as in the admin and in the API."""
+        one_of_each(now + seconds * SECOND)
+
+        assert states(ScheduledTask.objects.upcoming()) == OPEN
+
+    def test_with_a_time_is_what_it_was_and_deprecated(self, one_of_each, now):
+        one_of_each(now + SECOND)
+
+        with pytest.warns(TimelineDeprecationWarning, match=r"Use ahead\(now\)") as caught:
+            assert states(ScheduledTask.objects.all().upcoming(now)) == WAITING
+
+        assert caught[0].filename == __file__
+
+
+class TestAhead:
     def test_is_what_waits_for_a_time_ahead(self, one_of_each, now):
         one_of_each(now + SECOND)
 
-        assert states(ScheduledTask.objects.upcoming(now)) == WAITING
+        assert states(ScheduledTask.objects.ahead(now)) == WAITING
 
     def test_is_not_what_is_due_now(self, one_of_each, now):
         one_of_each(now)
 
-        assert not ScheduledTask.objects.upcoming(now)
+        assert not ScheduledTask.objects.ahead(now)
 
 
 class TestDue:
@@ -69,13 +87,13 @@ class TestDue:
 
         assert not ScheduledTask.objects.due(now)
 
-    def test_and_upcoming_are_all_that_is_open_but_not_active(self, one_of_each, now):
+    def test_and_ahead_are_all_that_is_open_but_not_active(self, one_of_each, now):
         one_of_each(now)
 
         for moment in (now - SECOND, now):
-            due, upcoming = ScheduledTask.objects.due(moment), ScheduledTask.objects.upcoming(moment)
-            assert not set(due) & set(upcoming)
-            assert states(due) | states(upcoming) <= OPEN - {State.ACTIVE}
+            due, ahead = ScheduledTask.objects.due(moment), ScheduledTask.objects.ahead(moment)
+            assert not set(due) & set(ahead)
+            assert states(due) | states(ahead) <= OPEN - {State.ACTIVE}
 
 
 class TestOverdue:

@@ -11,8 +11,8 @@ from django.db import connection
 from tests.conftest import NOW
 from tests.testapp.models import Plan
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import EntityRef, ScheduledTask, walking
-from timeline.models.owned import naming_one_of
+from timeline.models import EntityRef, ScheduledTask, first_rows
+from timeline.models.families import naming_one_of
 
 # PostgreSQL reads each state's first apart, by limits: see tests/postgresql/test_plans.py.
 
@@ -108,7 +108,7 @@ class TestWalked:
 
     def test_is_an_index_of_states_for_a_timeline_of_many(self, tasks, monkeypatch):
         """Of so small a table, SQLite may sort what it finds there all the same."""
-        monkeypatch.setattr(walking, "FEW", 20)
+        monkeypatch.setattr(first_rows, "FEW", 20)
 
         plan = plan_of(tasks.of_timeline("plans").first_of(ALL, 51))
 
@@ -121,7 +121,7 @@ class TestWalked:
 class TestSorted:
     def test_is_a_timeline_of_few(self, tasks, monkeypatch):
         """Their keys are read before, in one statement."""
-        monkeypatch.setattr(walking, "FEW", 72)
+        monkeypatch.setattr(first_rows, "FEW", 72)
 
         plan = plan_of(tasks.of_timeline("plans").first_of(ALL, 51))
 

@@ -1,8 +1,8 @@
 """Timelines and rounds of sweeps."""
 
 from timeline import Timeline, after, at, created, task
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask
-from timeline.operations.sweeping import begin_round, sweep
 
 
 class Delivery(Timeline):

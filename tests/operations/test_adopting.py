@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from timeline.features.maintenance import adopt as maintenance_adopt
+from timeline.features.maintenance.adopt import adopt, clear, confirm_site, count_open
 from timeline.lifecycle import OPEN, Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations import adopting
-from timeline.operations.adopting import adopt, clear, count_open
-from timeline.operations.identifying import confirm_site
 
 REASON = Reason.operator("the database was taken over", "timeline_adopt")
 
@@ -52,7 +51,7 @@ class TestClear:
         assert (row.state, row.seq) == ("completed", 0)
 
     def test_goes_on_batch_after_batch(self, make_task, now, monkeypatch):
-        monkeypatch.setattr(adopting, "BATCH", 2)
+        monkeypatch.setattr(maintenance_adopt, "BATCH", 2)
         for _ in range(5):
             make_task()
 

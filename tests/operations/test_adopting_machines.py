@@ -11,8 +11,8 @@ from tests.testapp.models import Leg, Trip
 from tests.trips import Travel, shown
 from timeline import BACK, Machine, Timeline, after, after_run, task
 from timeline.exceptions import InvalidInput, UnknownTimeline
+from timeline.features.machines.adopt_rows import ValueFound, adopt_rows, check_survey, plan_adoption, survey
 from timeline.models import RunEntry, ScheduledTask, TimelineRun
-from timeline.operations.adopting_machines import Found, adopt_rows, check_survey, plan_adoption, survey
 from timeline.shortcuts import emit, leave, start
 from timeline.testing import only_timelines
 
@@ -88,9 +88,9 @@ class TestSurvey:
         found = survey(planned(states={**MEANING, "x": "DELAYED"}))
 
         assert found == [
-            Found("lost", None, 1, False),
-            Found("open", "PLANNED", 2, False),
-            Found("done", "ARRIVED", 1, True),
+            ValueFound("lost", None, 1, False),
+            ValueFound("open", "PLANNED", 2, False),
+            ValueFound("done", "ARRIVED", 1, True),
         ]
         assert not TimelineRun.objects.exists()
 

@@ -13,8 +13,8 @@ from timeline import Timeline, after, created, daily, task
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.operations._succeeding import succeed
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
+from timeline.operations.succession import succeed
 from timeline.shortcuts import emit, leave, redrive, start
 from timeline.testing import StoryClock, only_timelines
 

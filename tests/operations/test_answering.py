@@ -9,7 +9,7 @@ import pytest
 from timeline.clocks import MachineTime
 from timeline.exceptions import KeyReused
 from timeline.models import Answer
-from timeline.operations.answering import claim_key, forget_answers, keep_answer
+from timeline.operations.repeated_requests import claim_key, forget_answers, keep_answer
 
 A_DAY = timedelta(hours=24)
 A_MINUTE = timedelta(minutes=1)

@@ -11,17 +11,17 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.clocks import story_now
-from timeline.engine.running import begin_given, run_begun
+from timeline.engine.groups import begin_given, run_begun
 from timeline.exceptions import InvalidInput, UnknownTask
+from timeline.features.plans import apply, drift
+from timeline.features.plans.apply import apply_choices, check_choices
+from timeline.features.plans.differ import differences
+from timeline.features.plans.drift import drifted
+from timeline.features.plans.drift_query import in_doubt
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations import _drifting, applying
-from timeline.operations._drifting import drifted
-from timeline.operations.applying import apply_choices, check_choices
-from timeline.operations.differing import differences
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.registry import registry
 from timeline.shortcuts import start
-from timeline.store.standing import in_doubt
 from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)
@@ -182,7 +182,7 @@ class TestWhatHasBegun:
             begun.extend(begin_given(task_ids=[row.pk], clock=lambda: clock.now, using="default"))
             return found
 
-        monkeypatch.setattr(applying, "in_doubt", looks)
+        monkeypatch.setattr(apply, "in_doubt", looks)
         apply_to(changed, reason="as it was", **choice)
         row.refresh_from_db()
         assert row.state == "active"
@@ -203,7 +203,7 @@ class TestWhatHasBegun:
             list(begin_given(task_ids=[row.pk], clock=lambda: clock.now, using="default"))
             return found
 
-        monkeypatch.setattr(_drifting, "drifted", looks)
+        monkeypatch.setattr(drift, "drifted", looks)
         begin_round(using="default")
         while sweep(now=clock.now, using="default").left:
             pass

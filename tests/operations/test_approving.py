@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from timeline import Timeline, approval, task
+from timeline.features.waits.approve import decide_approval
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
-from timeline.operations.approving import decide_approval
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db

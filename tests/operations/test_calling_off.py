@@ -9,10 +9,10 @@ import pytest
 from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, OPEN, Reason, State
 from timeline.models import TimelineRun
-from timeline.operations._calling_off import call_off
 from timeline.operations.current import now_running
+from timeline.operations.leave import call_off
 from timeline.signals import tasks_ended
-from timeline.store.returning import COLUMNS
+from timeline.store.returned_rows import COLUMNS
 
 REASON = Reason.operator("asked for", "ada")
 ENTITY = {"entity_label": "testapp.order", "entity_id": "7"}

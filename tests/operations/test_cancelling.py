@@ -10,7 +10,7 @@ from timeline import Timeline, after, task
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import FINAL, OPEN, Reason, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun, ref_of
-from timeline.operations.cancelling import cancel, cancel_all
+from timeline.operations.cancel import cancel, cancel_all
 from timeline.testing import only_timelines
 
 REASON = Reason.operator("trial converted", "ada")

@@ -12,11 +12,11 @@ from tests.tours import Now, toured
 from tests.trips import Travel, shown
 from timeline import BACK, Machine, Retry, never, on
 from timeline.exceptions import InvalidInput
+from timeline.features.machines.edges import forget_edges
+from timeline.features.machines.plans import change_runs, forget_moves, plan_change
 from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun
-from timeline.models.visits import tries_of
-from timeline.operations.changing_machines import change_runs, forget_moves, plan_change
+from timeline.models.machine_rows import tries_of
 from timeline.shortcuts import emit
-from timeline.store.edges import forget_edges
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +44,7 @@ class TestPlanChange:
         ("options", "said"),
         [
             ({"renamed": {"NEW": "PACKED"}}, "rename: NEW is a state of the table. Let an event move its runs"),
-            ({"renamed": {"CHECKED": "PACKT"}}, "rename: 'PACKT' is no state of tour. Give one such as PACKED"),
+            ({"renamed": {"CHECKED": "PACKD"}}, "rename: 'PACKD' is no state of tour. Give one such as PACKED"),
             ({"ended": ["NEW"], "reason": "x"}, "end: NEW is a state of the table"),
             ({"ended": ["ODD"]}, "reason: "),
             ({"renamed": {"ODD": "NEW"}, "ended": ["ODD"], "reason": "x"}, "end: ODD is renamed as well"),

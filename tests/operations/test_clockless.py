@@ -4,9 +4,9 @@ import pytest
 
 from tests.operations.test_recurring import DAY, HOUR, START, begin_all, poll, settlement
 from timeline import Timeline, after, task
+from timeline.features.recurring.verbs import NextBeginnings
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.recurring import Ahead
-from timeline.operations.starting import start
+from timeline.operations.start import start
 from timeline.testing import only_timelines
 
 
@@ -84,7 +84,7 @@ class TestAClockTakenOut:
 
     def test_is_looked_for_once_a_process(self, django_assert_num_queries):
         """One that does not know a clock which was declared since leaves alone what that has begun."""
-        ahead = Ahead()
+        ahead = NextBeginnings()
         with only_timelines(self.declared()):
             poll(START, ahead)
         poll(START + HOUR)  # Another process has begun one.

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from timeline.operations import collecting
-from timeline.operations.collecting import MANY, collecting_seldom
+from timeline.operations import sets
+from timeline.operations.sets import MANY, collecting_seldom
 
 
 @pytest.fixture(autouse=True)
@@ -57,11 +57,11 @@ class TestCollectingSeldom:
         def write_many():
             with collecting_seldom():
                 if holds_lock:
-                    collecting._lock.acquire()
+                    sets._lock.acquire()
                 inside.set()
                 done.wait(10)
                 if holds_lock:
-                    collecting._lock.release()
+                    sets._lock.release()
 
         thread = threading.Thread(target=write_many)
         thread.start()
@@ -80,7 +80,7 @@ class TestCollectingSeldom:
     def test_goes_on_in_a_process_that_is_forked_within_it(self, usual):
         with collecting_seldom():
             if (child := os.fork()) == 0:
-                os._exit(0 if gc.get_threshold()[0] == MANY and collecting._blocks == 1 else 1)
+                os._exit(0 if gc.get_threshold()[0] == MANY and sets._blocks == 1 else 1)
 
         assert os.waitpid(child, 0)[1] == 0
 

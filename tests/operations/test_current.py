@@ -9,9 +9,9 @@ from timeline import Timeline, task
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 from timeline.operations.current import now_running, refuse_own, running
-from timeline.operations.moving import move
+from timeline.operations.move import move
 from timeline.testing import only_timelines
 
 ONE, TWO = UUID(int=1), UUID(int=2)

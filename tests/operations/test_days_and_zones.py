@@ -10,9 +10,8 @@ from tests.testapp.models import Order
 from timeline import Timeline, at, before, task
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
-from timeline.operations.hastening import run_now
-from timeline.operations.moving import move
-from timeline.operations.reconciling_entity import reconcile
+from timeline.operations.move import move, run_now
+from timeline.operations.reconcile import reconcile
 from timeline.testing import only_timelines
 
 DUE_ON = date(2026, 6, 10)

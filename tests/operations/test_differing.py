@@ -10,10 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
+from timeline.features.plans import differ
+from timeline.features.plans.differ import SAMPLES, differences, differences_of_some, runs_of_nobody
+from timeline.features.sweep.verbs import sweep
 from timeline.models import ScheduledTask
-from timeline.operations import differing
-from timeline.operations.differing import SAMPLES, differences, differences_of_some, runs_of_nobody
-from timeline.operations.sweeping import sweep
 from timeline.registry import registry
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
@@ -85,7 +85,7 @@ class TestDifferencesOfSome:
         assert end is None
 
     def test_are_of_a_quarter_where_that_takes_long(self, orders, now, monkeypatch):
-        monkeypatch.setattr(differing, "PATIENCE", -1)
+        monkeypatch.setattr(differ, "PATIENCE", -1)
         with only_timelines(Now):
             first, last = differences_of_some(Now.definition, after=None, most=4, now=now, using="default")
 
@@ -130,7 +130,9 @@ class TestDifferences:
 
             sweep(now=now, using="default")
 
-            assert found(now).changed == 0
+            left = found(now)
+            assert (left.changed, left.tasks["dropped"].orphaned) == (5, 5)
+            assert (left.tasks["remind"].moved, left.tasks["look"].new) == (0, 0)
             assert ScheduledTask.objects.filter(task_key="care.look").count() == 5
 
     def test_name_runs_that_are_left_as_they_are(self, orders, now):

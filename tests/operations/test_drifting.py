@@ -8,10 +8,10 @@ from django.db import connection
 from tests.operations.sweeps import Delivery, times_of, whole_round
 from tests.testapp.models import Order, Seller
 from timeline import Timeline, after, task
+from timeline.features.plans.drift import drifted
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
-from timeline.operations._drifting import drifted
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.testing import only_timelines
 
 
@@ -23,6 +23,16 @@ class Tail(Timeline):
 
     @task(after("ships_at", days=2))
     def ship(self, order): ...
+
+
+class Less(Timeline):
+    """Another class of the same name: it has none of their tasks."""
+
+    entity = "testapp.Order"
+    name = "delivery"
+
+    @task()
+    def call(self, order): ...
 
 
 class Watch(Timeline):
@@ -61,7 +71,45 @@ class TestDrift:
             assert whole_round(now) == (2, 2, 0)
 
         assert times_of("delivery.ship") == [later + timedelta(days=2)] * 2
+        assert times_of("delivery.ask") == [now + timedelta(days=90)] * 2
+
+    def test_cancels_nothing_that_has_no_definition_any_more_however_often_it_looks(self, planned, now, later):
+        planned(34)
+        with only_timelines(Less):
+            assert whole_round(now) == (34, 0, 0)
+            assert whole_round(now) == (34, 0, 0)
+
+        assert len(times_of("delivery.ship")) == len(times_of("delivery.ask")) == 34
+        assert TimelineRun.objects.open().count() == 34
+
+    def test_cancels_it_if_a_setting_says_so(self, planned, now, settings):
+        planned(2)
+        settings.TIMELINE = {**settings.TIMELINE, "CANCEL_UNDEFINED": True}
+
+        with only_timelines(Tail):
+            assert whole_round(now) == (2, 2, 0)
+
         assert times_of("delivery.ask") == []
+
+    def test_leaves_runs_of_a_timeline_that_is_gone(self, planned, now):
+        planned(3)
+
+        with only_timelines(Watch):
+            assert whole_round(now) == (3, 0, 0)
+
+        assert TimelineRun.objects.open().count() == 3
+
+    def test_ends_them_if_a_setting_says_so(self, planned, now, settings):
+        planned(3)
+        settings.TIMELINE = {**settings.TIMELINE, "CANCEL_UNDEFINED": True}
+
+        with only_timelines(Watch):
+            assert whole_round(now) == (3, 3, 0)
+
+        assert {(run.end_code, run.end_reason) for run in TimelineRun.objects.all()} == {
+            ("left", "delivery has no definition any more")
+        }
+        assert {row.reason_code for row in ScheduledTask.objects.all()} == {"definition"}
 
     @pytest.mark.parametrize("how", ["raw SQL", "_raw_delete"])
     def test_ends_runs_whose_entity_is_gone(self, planned, now, how):
@@ -77,6 +125,24 @@ class TestDrift:
         assert set(ScheduledTask.objects.for_entity(first).values_list("state", "reason_code")) == {
             (State.CANCELLED, "entity_gone")
         }
+
+    def test_leaves_runs_if_the_table_shows_no_row_at_all(self, planned, now, caplog):
+        planned(2)
+        Order.objects.all()._raw_delete("default")
+
+        assert whole_round(now) == (2, 0, 0)
+        assert TimelineRun.objects.open().count() == 2
+        assert "Entities that are not there: 2" in caplog.text
+        assert "testapp_order shows no row at all" in caplog.text
+
+    @pytest.mark.parametrize(("most", "ended"), [(2, 0), (3, 3), (None, 3)])
+    def test_leaves_runs_if_more_entities_are_missing_than_may_be(self, planned, now, settings, most, ended):
+        """Perhaps this is another database."""
+        orders = planned(4)
+        settings.TIMELINE = {"MAX_GONE": most}
+        Order.objects.exclude(pk=orders[0].pk)._raw_delete("default")
+
+        assert whole_round(now) == (4, ended, 0)
 
     def test_leaves_runs_whose_entity_a_manager_hides(self, now, start_at):
         seller = Seller.objects.create()

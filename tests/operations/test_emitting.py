@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.acting import nothing_is_written
 from tests.testapp.models import Order, OrderProxy, Parcel
 from timeline import Timeline, after, at, created, task
-from timeline.confiding import is_secret
 from timeline.exceptions import KeyConflict
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask, TimelineRun
+from timeline.payloads import is_secret
 from timeline.testing import autostart, only_timelines
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)

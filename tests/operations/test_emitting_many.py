@@ -23,7 +23,7 @@ from timeline.exceptions import (
 from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.entities import EntityRef
-from timeline.operations import emitting
+from timeline.operations import emit as operations_emit
 from timeline.operations.sets import Tally, pages
 from timeline.shortcuts import emit, emit_many, start, start_many
 from timeline.signals import runs_entered, work_due
@@ -78,7 +78,7 @@ class TestEmitMany:
                 Order.objects.filter(pk=orders[0].pk).delete()
                 yield batch
 
-        tally = emitting.emit_many(
+        tally = operations_emit.emit_many(
             name="order.placed",
             batches=while_somebody_deletes(),
             key="",
@@ -141,7 +141,7 @@ class TestAFault:
 
         assert refused.value.field == "entities"
 
-    @pytest.mark.parametrize("wrong", [Order(), Order(pk=0), "order 1", Parcel()], ids=str)
+    @pytest.mark.parametrize("wrong", [Order(), Order(pk=0), "order 1", Parcel()], ids=["new", "0", "text", "another"])
     def test_of_an_entity_writes_nothing_of_its_batch(self, orders, wrong):
         with pytest.raises(WrongEntity):
             emit_many("order.placed", [*orders, wrong])

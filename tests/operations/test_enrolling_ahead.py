@@ -7,7 +7,7 @@ import pytest
 from tests.operations.test_past import DAY, Stay
 from tests.testapp.models import Order
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.enrolling_ahead import foresee_enrolling
+from timeline.operations.enroll import foresee_enrolling
 from timeline.operations.sets import pages
 from timeline.shortcuts import enroll, start
 from timeline.testing import only_timelines

@@ -9,7 +9,7 @@ import pytest
 from tests.testapp.models import Customer, Order
 from timeline import Timeline, after, task
 from timeline.models import Event, TimelineRun, ref_of
-from timeline.operations.exits import exits_since
+from timeline.operations.leave import exits_since
 
 HOUR = timedelta(hours=1)
 

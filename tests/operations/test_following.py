@@ -9,7 +9,7 @@ from timeline import Timeline, after, at, created, task
 from timeline.exceptions import DateOutOfRange
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
-from timeline.operations.following import entity_created, entity_deleted, entity_saved
+from timeline.operations.follow import entity_created, entity_deleted, entity_saved
 from timeline.testing import autostart, only_timelines
 
 

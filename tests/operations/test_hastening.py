@@ -9,8 +9,8 @@ from timeline import Timeline, after, task
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import WAITING, Reason, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.hastening import run_now
-from timeline.operations.reconciling_entity import reconcile
+from timeline.operations.move import run_now
+from timeline.operations.reconcile import reconcile
 from timeline.testing import only_timelines
 
 REASON = Reason.operator("cannot wait", "ada")

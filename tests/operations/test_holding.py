@@ -8,8 +8,8 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline.exceptions import InvalidInput, NaiveDatetime, UnknownTask, UnknownTimeline, WrongEntity
+from timeline.features.holds.verbs import hold
 from timeline.models import EntityRef, Hold, Scope
-from timeline.operations.holding import hold
 
 pytestmark = pytest.mark.django_db
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from warnings import catch_warnings, simplefilter
 
 import pytest
+from django.core import mail
 from django.utils import translation
 
 from tests.acting import nothing_is_written
@@ -19,10 +21,11 @@ from tests.testapp.models import (
     Reseller,
 )
 from timeline import Timeline, after, task
-from timeline.exceptions import InvalidInput, UnknownEvent
+from timeline.exceptions import InvalidInput, UnknownEvent, UnknownEventWarning
 from timeline.models import Event
-from timeline.operations import _knowing
-from timeline.shortcuts import emit, emit_many
+from timeline.operations import events
+from timeline.operations.events import refuse_unknown_event
+from timeline.shortcuts import emit, emit_many, what_if
 from timeline.testing import only_timelines
 
 
@@ -60,7 +63,7 @@ class Night(Timeline):
 
 @pytest.fixture(autouse=True)
 def _told(db, monkeypatch, settings):
-    monkeypatch.setattr(_knowing, "_told", set())
+    monkeypatch.setattr(events, "_told", set())
     settings.DEBUG = True
     with only_timelines(Delivery, Contract, Care, Night):
         yield
@@ -81,7 +84,7 @@ class TestWhatIsTold:
         assert emit("order.plcaed", order).recorded
 
         assert warnings() == [
-            "No timeline about testapp.order starts or ends with the event 'order.plcaed': it is recorded, and nothing else "
+            "No timeline about testapp.order knows the event 'order.plcaed': it is recorded, and nothing else "
             "happens. Did you mean 'order.placed'? If it is meant to be recorded only, name it in "
             "TIMELINE['RECORDED_EVENTS']."
         ]
@@ -121,7 +124,7 @@ class TestWhatIsTold:
     def test_is_told_of_the_systems_events(self, warnings):
         emit("night.fel", None)
 
-        assert warnings()[0].startswith("No timeline about the system starts or ends with the event 'night.fel'")
+        assert warnings()[0].startswith("No timeline about the system knows the event 'night.fel'")
 
 
 class TestWhatIsNotTold:
@@ -182,6 +185,71 @@ class TestWhatIsNotTold:
         assert warnings() == []
 
 
+class TestTests:
+    """While tests run, what is not in the log is a warning of Python's."""
+
+    @pytest.fixture(autouse=True)
+    def _as_deployed(self, settings):
+        settings.DEBUG = False
+
+    def test_are_warned_at_the_line_that_emits(self, order, warnings):
+        with pytest.warns(UnknownEventWarning, match=r"Did you mean 'order\.placed'\?") as caught:
+            emit("order.plcaed", order)
+
+        assert [each.filename for each in caught] == [__file__]
+        assert warnings() == []
+
+    def test_are_not_warned_of_what_is_known_or_recorded_on_purpose(self, order, settings):
+        settings.TIMELINE = {"RECORDED_EVENTS": ["order.seen"]}
+
+        with catch_warnings():
+            simplefilter("error")
+            emit("order.placed", order)
+            emit("order.seen", order)
+
+    def test_nothing_is_said_where_no_test_runs(self, order, warnings, monkeypatch):
+        monkeypatch.delattr(mail, "outbox")
+
+        with catch_warnings():
+            simplefilter("error")
+            emit("order.plcaed", order)
+
+        assert warnings() == []
+
+
+class TestRefuseUnknown:
+    """What comes from outside, and what is only tried."""
+
+    def test_refuses_what_no_timeline_knows(self):
+        with pytest.raises(UnknownEvent) as caught:
+            refuse_unknown_event("order.plcaed", ["testapp.order"])
+
+        assert caught.value.near == ["order.placed"]
+
+    @pytest.mark.parametrize("strict", [None, True])
+    @pytest.mark.parametrize("name", ["order.placed", "order.returned", "order.seen"])
+    def test_takes_what_is_known_or_recorded_on_purpose(self, settings, strict, name):
+        settings.TIMELINE = {"STRICT_EVENTS": strict, "RECORDED_EVENTS": ["order.seen"]}
+
+        refuse_unknown_event(name, ["testapp.order"])
+
+    def test_takes_everything_where_the_setting_is_off(self, settings):
+        settings.TIMELINE = {"STRICT_EVENTS": False}
+
+        refuse_unknown_event("order.plcaed", ["testapp.order"])
+
+    def test_what_if_refuses_it(self, order):
+        with pytest.raises(UnknownEvent):
+            what_if(order, event="order.plcaed")
+
+        assert nothing_is_written()
+
+    def test_what_if_tries_it_where_the_setting_is_off(self, order, settings):
+        settings.TIMELINE = {"STRICT_EVENTS": False}
+
+        assert what_if(order, event="order.plcaed") == []
+
+
 class TestStrictEvents:
     @pytest.fixture(autouse=True)
     def _strict(self, settings):
@@ -193,7 +261,7 @@ class TestStrictEvents:
             emit("order.plcaed", order)
 
         assert str(caught.value) == (
-            "name: No timeline about testapp.order starts or ends with the event 'order.plcaed'. Did you mean "
+            "name: No timeline about testapp.order knows the event 'order.plcaed'. Did you mean "
             "'order.placed'? If it is meant to be recorded only, name it in TIMELINE['RECORDED_EVENTS']."
         )
         assert isinstance(caught.value, InvalidInput)
@@ -228,7 +296,5 @@ class TestStrictEvents:
             emit("order.plcaed", order)
 
         with translation.override("de"):
-            assert caught.value.problem == (
-                "Keine Zeitlinie zu testapp.order beginnt oder endet mit dem Ereignis 'order.plcaed'."
-            )
+            assert caught.value.problem == ("Keine Zeitlinie zu testapp.order kennt das Ereignis 'order.plcaed'.")
             assert caught.value.remedy.startswith("Ist 'order.placed' gemeint?")

@@ -6,12 +6,12 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.exceptions import InvalidInput, NoOpenRun, WrongEntity
 from timeline.lifecycle import Reason, ReasonCode, RunEnd, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.leaving import end_runs, leave
-from timeline.store.returning import FIELDS
+from timeline.operations.leave import end_runs, leave
+from timeline.store.returned_rows import FIELDS
 from timeline.testing import only_timelines
 
 

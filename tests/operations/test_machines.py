@@ -24,11 +24,11 @@ from timeline.exceptions import (
     UnknownTimeline,
     WrongEntity,
 )
+from timeline.features.machines.edges import see_edges
+from timeline.features.sweep.verbs import sweep
 from timeline.lifecycle import State
 from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
-from timeline.operations.sweeping import sweep
 from timeline.shortcuts import emit, emit_many, enroll, foreseen, leave, preview, reconcile, relabel, start, start_many
-from timeline.store.edges import see_edges
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db

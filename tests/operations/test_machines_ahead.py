@@ -13,11 +13,11 @@ from tests.operations.test_machines_at_once import all_of
 from tests.testapp.models import Order
 from timeline import STAY, Machine, Retry, Timeline, after, at, never, on, task
 from timeline.exceptions import MoveNotAllowed
+from timeline.features.machines.edges import see_edges
 from timeline.models import Edge, Event, ScheduledTask, TimelineRun
 from timeline.operations.sets import PORTION
 from timeline.shortcuts import emit, emit_many, start_many
 from timeline.signals import runs_entered
-from timeline.store.edges import see_edges
 from timeline.testing import only_timelines
 
 pytestmark = [pytest.mark.django_db, pytest.mark.only_postgresql]

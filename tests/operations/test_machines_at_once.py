@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.machines import is_whole
 from tests.testapp.models import Order
-from timeline import STAY, Machine, Retry, Timeline, after, at, on, task
+from timeline import STAY, Machine, Retry, Timeline, after, at, never, on, task
 from timeline.models import Event, LogEntry, RunEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, start
 from timeline.signals import runs_entered
@@ -35,6 +35,7 @@ class Call(Machine):
     timers = {
         "late": on("asked", days=30),
         "reached": at("ships_at"),
+        "planned": never,  # ships_at may be empty.
         "again": after("failed", backoff=Retry(base=timedelta(seconds=30), max_attempts=4, jitter=0), spent="spent"),
     }
 

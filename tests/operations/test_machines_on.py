@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from tests.machines import is_whole
 from tests.testapp.models import Order
 from timeline import STAY, Machine, Then, Timeline, after, created, never, on, task
-from timeline.engine.running import run
+from timeline.engine.groups import run
 from timeline.exceptions import DefinitionError
+from timeline.features.machines.quick_moves import reconcile_moved
+from timeline.features.sweep.verbs import sweep
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.reconciling_moved import reconcile_moved
-from timeline.operations.sweeping import sweep
 from timeline.shortcuts import emit, emit_many, explain, move, preview, start
 from timeline.signals import runs_entered
 from timeline.testing import only_timelines

@@ -9,15 +9,16 @@ import pytest
 
 from tests.machines import is_whole
 from tests.testapp.models import Order
-from timeline import OPEN, STAY, WORKING, Machine, Retry, Then, after, at, every, never, on, task, wait_for
-from timeline.engine.answering import decided
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.running import run
+from timeline import OPEN, STAY, WORKING, Machine, Retry, Then, after, at, before, every, never, on, task, wait_for
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import run
 from timeline.exceptions import DefinitionError
+from timeline.features.machines.outcomes import decided
 from timeline.lifecycle import ReasonCode, State, Trigger
 from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.registry import Registry
 from timeline.shortcuts import cancel, emit, explain, reconcile, start
-from timeline.store.writing import Write
+from timeline.store.transition import Write
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -56,6 +57,7 @@ class Job(Machine):
     timers = {
         "code.late": after(S.ASKED, minutes=10),
         "release.reached": at("ships_at"),
+        S.RELEASE: never,  # ships_at may be empty.
         "retry.due": after(S.RETRIES, backoff=RETRY, spent="retries.used_up"),
         "nobody.came": on(S.OPERATOR, hours=4),
     }
@@ -267,7 +269,7 @@ class TestDeclaring:
                 {"code.lat": on(S.ASKED)},
                 "timer of 'code.lat', which is no event of its table. Did you mean 'code.late'",
             ),
-            ({"code.late": on("askd")}, "names the state 'askd', which has no row. Name one such as 'asked'"),
+            ({"code.late": on("askd")}, "names the state 'askd', which has no row. Did you mean 'asked'"),
             ({"code.late": on(S.RELEASE)}, "timer of 'code.late' in 'release', which does not take that"),
             ({"code.late": 10}, "has a timer of 'code.late': 10"),
             ({"code.late": never}, "says never of 'code.late', which is no rest"),
@@ -294,7 +296,38 @@ class TestDeclaring:
 
         with pytest.raises(DefinitionError, match="may rest for ever in 'asked'"):
             type("Wrong", (Job,), {"timers": without})
-        assert type("Fine", (Job,), {"timers": {**without, S.ASKED: never}}).definition.timers.never == {"asked"}
+        assert type("Fine", (Job,), {"timers": {**without, S.ASKED: never}}).definition.timers.never == {
+            "asked",
+            "release",
+        }
+
+    def test_takes_no_time_of_a_field_that_may_be_empty_for_a_timer(self):
+        without = {event: when for event, when in Job.timers.items() if event is not S.RELEASE}
+        body = {"name": "wrong", "timers": without}
+
+        with pytest.raises(DefinitionError) as caught:
+            Registry().register(type("Wrong", (Job,), body))
+
+        assert caught.value.problem == (
+            "may rest for ever in 'release', where release.reached: at(\"ships_at\") never comes where the field is NULL."
+        )
+        assert "on('release', days=2)" in caught.value.remedy
+        Registry().register(type("Fine", (Job,), body | {"timers": {**without, S.RELEASE: never}}))
+
+    def test_takes_no_time_before_such_a_field(self):
+        table = {"a": {"x": "b"}, "b": {}}
+        body = {"entity": "testapp.Order", "initial": "a", "table": table, "timers": {"x": before("ships_at", days=1)}}
+
+        with pytest.raises(DefinitionError, match=r"x: before\(\"ships_at\"\) never comes where the field is NULL"):
+            Registry().register(type("Wrong", (Machine,), body))
+
+    def test_takes_a_time_of_a_field_that_is_always_set(self):
+        table = {"a": {"x": "b"}, "b": {}}
+        body = {"entity": "accounts.User", "initial": "a", "table": table, "timers": {"x": at("trial_ends_at")}}
+
+        Registry().register(type("Fine", (Machine,), body))
+        with pytest.raises(DefinitionError, match="has something that is due in 'a', and says never of it"):
+            Registry().register(type("Wrong", (Machine,), body | {"timers": {"x": at("trial_ends_at"), "a": never}}))
 
     def test_takes_a_task_of_the_rest_for_a_timer(self):
         def remind(self, order): ...

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Trip
 from tests.trips import Travel, overwrite, shown
+from timeline.features.sweep.searches import EndedRuns, ended_parts
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import Sweep
-from timeline.operations._mirrors_of_ended import EndedRuns, ended_parts
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.shortcuts import emit, leave
 from timeline.testing import only_timelines
 
@@ -56,7 +56,7 @@ class TestEndedRuns:
             assert swept(clock, size=2) == 3
 
         assert [shown(trip) for trip in trips] == ["ARRIVED"] * 3
-        assert "states of" in caplog.text
+        assert "States of" in caplog.text
         assert swept(clock) == 0
 
     def test_leave_it_to_the_run_that_is_open_again(self, ended, clock):

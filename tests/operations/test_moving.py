@@ -7,12 +7,12 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.exceptions import DateOutOfRange, InvalidInput, NaiveDatetime, TransitionNotAllowed
 from timeline.lifecycle import FINAL, OPEN, WAITING, Reason, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.moving import move
-from timeline.operations.reconciling_entity import reconcile
+from timeline.operations.move import move
+from timeline.operations.reconcile import reconcile
 from timeline.testing import only_timelines
 from timeline.timing.offsets import Offset
 

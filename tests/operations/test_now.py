@@ -11,7 +11,8 @@ from timeline.clocks import story_now, story_time
 from timeline.exceptions import WrongEntity
 from timeline.lifecycle import Reason
 from timeline.models import EntityRef, Event, ScheduledTask
-from timeline.operations import cancelling, emitting
+from timeline.operations import cancel
+from timeline.operations import emit as operations_emit
 from timeline.shortcuts import cancel_all, emit, leave, schedule, start
 from timeline.testing import only_timelines
 
@@ -117,7 +118,7 @@ class TestAnEntityThatIsGone:
         said = {"name": "order.sent", "key": "", "payload": {}, "actor": "", "occurred_at": None}
 
         with pytest.raises(WrongEntity, match="is not in the database"):
-            emitting.emit(entity=EntityRef(label, "4711"), using="default", **said)
+            operations_emit.emit(entity=EntityRef(label, "4711"), using="default", **said)
         assert not Event.objects.exists()
 
     def test_can_be_called_off(self, entity):
@@ -126,4 +127,4 @@ class TestAnEntityThatIsGone:
         ref = row.entity_ref
         type(entity).objects.filter(pk=entity.pk)._raw_delete("default")
 
-        assert cancelling.cancel_all(ref=ref, reason=Reason.operator("gone", "ada"), using="default") == [row]
+        assert cancel.cancel_all(ref=ref, reason=Reason.operator("gone", "ada"), using="default") == [row]

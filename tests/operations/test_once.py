@@ -9,12 +9,12 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Order
 from timeline import Timeline, after, created, task
 from timeline.exceptions import DefinitionError, InvalidInput
+from timeline.features.maintenance.prune import prune
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
-from timeline.operations.enrolling import enroll
-from timeline.operations.pruning import prune
+from timeline.operations.enroll import enroll
 from timeline.operations.sets import Portion
-from timeline.operations.starting import start, start_many
+from timeline.operations.start import start, start_many
 from timeline.runs import end
 from timeline.testing import only_timelines
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from timeline.exceptions import InvalidInput
+from timeline.features.limits.verbs import open_limit
 from timeline.lifecycle import Reason, State
 from timeline.models import Opening, ScheduledTask
-from timeline.operations.opening import open_limit
 
 pytestmark = pytest.mark.django_db
 

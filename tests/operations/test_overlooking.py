@@ -8,10 +8,10 @@ from tests.operations.sweeps import Delivery, Welcome, rest_of_round, times_of, 
 from tests.testapp.models import Booking, Country, Note, Order, Page, Parcel, Reseller
 from timeline import Timeline, after, created, task
 from timeline.clocks import MachineTime
+from timeline.features.sweep.searches import newcomers, order_of
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sweep, TimelineRun
-from timeline.operations._overlooking import newcomers, order_of
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.testing import autostart, only_timelines
 
 

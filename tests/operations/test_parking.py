@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from django.utils import translation
 
+from timeline.features.holds.release import release
+from timeline.features.holds.verbs import park
 from timeline.models import Hold, ScheduledTask
-from timeline.operations.parking import park
-from timeline.operations.releasing import release
 
 pytestmark = pytest.mark.django_db
 

@@ -7,7 +7,7 @@ from django.db import DatabaseError
 
 from tests.testapp.models import Effect
 from timeline.exceptions import LeaseLost
-from timeline.operations._parting import each_if_not_all
+from timeline.features.sweep.searches import each_if_not_all
 
 pytestmark = pytest.mark.django_db
 

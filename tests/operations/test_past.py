@@ -10,7 +10,7 @@ from tests.testapp.models import Order
 from timeline import Machine, Timeline, after, at, every, on, task, window
 from timeline.exceptions import InvalidInput
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.past import Past, check_past
+from timeline.operations.start import Past, check_past
 from timeline.shortcuts import enroll
 from timeline.testing import only_timelines
 
@@ -187,5 +187,5 @@ class TestPast:
 class TestCheckPast:
     def test_names_what_does_not_do(self, order):
         assert check_past("run") is Past.RUN
-        with pytest.raises(InvalidInput, match=r"past: 'never' does not do\. Give one of run, skip, expire"):
+        with pytest.raises(InvalidInput, match=r"past: 'never' is not allowed\. Give one of run, skip, expire"):
             enroll(Stay, [order], past="never")

@@ -8,11 +8,11 @@ from django.test.utils import CaptureQueriesContext
 
 from timeline import STAY, Machine, Timeline, after, task
 from timeline.exceptions import NaiveDatetime
+from timeline.features.maintenance.prune import Pruned, prune
 from timeline.lifecycle import OPEN, Reason, State
 from timeline.models import Event, Hold, LogEntry, RunEntry, ScheduledTask, TimelineRun
-from timeline.operations.pruning import Pruned, prune
-from timeline.operations.reconciling_entity import reconcile
-from timeline.operations.redriving import redrive
+from timeline.operations.reconcile import reconcile
+from timeline.operations.redrive import redrive
 from timeline.testing import only_timelines
 
 

@@ -7,14 +7,13 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, before, task
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.exceptions import DateOutOfRange
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
-from timeline.operations.cancelling import cancel
-from timeline.operations.reconciling import reconcile_locked
-from timeline.operations.reconciling_entity import reconcile
+from timeline.operations.cancel import cancel
+from timeline.operations.reconcile import reconcile, reconcile_locked
 from timeline.store.entity_locks import lock_entities
 from timeline.testing import only_timelines
 
@@ -188,7 +187,7 @@ class TestReconcile:
             rows = reconciled(order, now)
 
         assert (rows["pack", 1].state, rows["pack", 1].scheduled_at) == (State.SCHEDULED, ships_at - timedelta(days=3))
-        assert (rows["ship", 1].state, rows["ship", 1].reason_code) == (State.CANCELLED, "definition")
+        assert (rows["ship", 1].state, rows["ship", 1].reason_code) == (State.SCHEDULED, "")
         assert rows["send", 1].scheduled_at == ships_at
 
     def test_leaves_the_runs_of_an_unknown_timeline_alone(self, started, order, now, ships_at):
@@ -232,12 +231,23 @@ class TestReconcile:
 
     def test_ends_the_runs_of_an_entity_that_is_gone(self, started, order, now):
         ref = ref_of(order)
-        Order.objects.all()._raw_delete("default")
+        Order.objects.filter(pk=order.pk)._raw_delete("default")
+        Order.objects.create()
 
         reconciled(ref, now)
 
         assert TimelineRun.objects.get().end_reason == "the entity was deleted"
         assert {row.reason_code for row in ScheduledTask.objects.all()} == {"entity_gone"}
+
+    def test_leaves_the_runs_of_an_entity_that_may_only_not_be_seen(self, started, order, now):
+        """A table that shows nothing proves nothing."""
+        ref = ref_of(order)
+        Order.objects.all()._raw_delete("default")
+
+        reconciled(ref, now)
+
+        assert TimelineRun.objects.get().is_open
+        assert ScheduledTask.objects.open().exists()
 
     def test_changes_nothing_if_one_field_gives_no_proper_time(self, started, order, now, start_at, ships_at):
         """Two runs of the order: the date is out of range for both, and neither is half done."""
@@ -250,7 +260,7 @@ class TestReconcile:
         assert set(ScheduledTask.objects.values_list("state", flat=True)) == {State.SCHEDULED}
         assert LogEntry.objects.count() == 0
 
-    def test_finishes_a_run_of_which_nothing_is_left(self, started, order, now):
+    def test_lets_a_run_rest_of_which_nothing_is_defined(self, started, order, now):
         class Less(Timeline):
             name = "delivery"
             entity = "testapp.Order"
@@ -259,11 +269,28 @@ class TestReconcile:
             def on_demand(self, order):
                 return None
 
+        before = list(ScheduledTask.objects.order_by("pk").values())
         with only_timelines(Less):
             reconciled(order, now)
 
+        assert TimelineRun.objects.get().is_open
+        assert list(ScheduledTask.objects.order_by("pk").values()) == before
+
+    def test_finishes_a_run_of_which_nothing_is_defined_if_a_setting_says_so(self, started, order, now, settings):
+        class Less(Timeline):
+            name = "delivery"
+            entity = "testapp.Order"
+
+            @task()
+            def on_demand(self, order):
+                return None
+
+        settings.TIMELINE = {**settings.TIMELINE, "CANCEL_UNDEFINED": True}
+        with only_timelines(Less):
+            rows = reconciled(order, now)
+
         assert TimelineRun.objects.get().end_reason == "finished"
-        assert not ScheduledTask.objects.open().exists()
+        assert {row.reason_code for row in rows.values()} == {"definition"}
 
 
 class TestReconcileLocked:

@@ -8,19 +8,20 @@ from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
+from tests.engine.watching import Killed
 from tests.timing.moments import berlin
 from timeline import Timeline, after, cron, daily, hourly, monthly, step, task
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.rescue import rescue
+from timeline.features.maintenance.prune import prune
+from timeline.features.recurring.slots import Slots
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.moving import move
-from timeline.operations.pruning import prune
-from timeline.operations.recurring import Ahead, recur
-from timeline.store.alerting import TELL
+from timeline.operations.cancel import cancel
+from timeline.operations.move import move
+from timeline.store.alerts import TELL
 from timeline.testing import autostart, only_timelines
 from timeline.timelines import Alerts
-from timeline.timing.slots import Slots
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -51,7 +52,7 @@ def _only_these(db):
 
 
 def poll(now, ahead=None):
-    return recur(ahead or Ahead(), now=now, using="default")
+    return recur(ahead or NextBeginnings(), now=now, using="default")
 
 
 def runs():
@@ -96,7 +97,7 @@ class TestRecur:
     def test_asks_nothing_between_slots(self):
         names = [f"job_{number}" for number in range(100)]
         with only_timelines(*(_job(name) for name in names)):
-            ahead = Ahead()
+            ahead = NextBeginnings()
             poll(START, ahead)
 
             with CaptureQueriesContext(connection) as caught:
@@ -442,14 +443,14 @@ class TestOverlap:
                 return None
 
         def die(attempts, **given):
-            raise Killed
+            raise Death
 
         with only_timelines(Settlement):
             poll(START)
             poll(START + DAY)
             run_at(_settle("2026-03-02"), START + DAY)
-            monkeypatch.setattr("timeline.engine.looking.overlapping", die)
-            with pytest.raises(Killed):
+            monkeypatch.setattr("timeline.engine.precheck.overlapping", die)
+            with pytest.raises(Death):
                 run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR)
             monkeypatch.undo()
             let_lease_run_out(_settle("2026-03-03"))
@@ -469,7 +470,7 @@ class TestOverlap:
             def settle(self):
                 self.pay()
                 if self.task.attempt == 1:
-                    raise Killed
+                    raise Death
 
             @step(atomic=False)
             def pay(self):
@@ -480,13 +481,13 @@ class TestOverlap:
             poll(START + DAY)
             moved, later = _settle("2026-03-02"), START + 9 * DAY
             move(task_ids=[moved.pk], at=later, reason=Reason.operator("later"), now=START, using="default")
-            with pytest.raises(Killed):
-                run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR)
+            with pytest.raises(Death):
+                run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR, watch=Killed())
             let_lease_run_out(_settle("2026-03-03"))
             rescue(now=START + DAY + 18 * HOUR, using="default")
             assert _settle("2026-03-03").state == State.RETRYABLE
-            with pytest.raises(Killed):
-                run_at(_settle("2026-03-02"), later)
+            with pytest.raises(Death):
+                run_at(_settle("2026-03-02"), later, watch=Killed())
 
             run_at(_settle("2026-03-03"), START + DAY + 19 * HOUR)
 
@@ -504,7 +505,7 @@ class TestOverlap:
         assert _settle("2026-03-03", "look").state == State.COMPLETED
 
 
-class Killed(BaseException):
+class Death(BaseException):
     """The process dies here."""
 
 

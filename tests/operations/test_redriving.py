@@ -13,8 +13,8 @@ from timeline import Timeline, after, at, task
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import FINAL, OPEN, Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.redriving import redrive
+from timeline.operations.cancel import cancel
+from timeline.operations.redrive import redrive
 from timeline.testing import only_timelines
 
 REASON = Reason.operator("once more", "ada")
@@ -56,6 +56,14 @@ class TestRedrive:
         assert (new.attempt, new.failures, new.lost, new.result, new.error) == (0, 0, 0, None, "")
         assert (new.reason_code, new.reason, new.actor) == ("operator", "once more", "ada")
         assert ScheduledTask.objects.values().get(pk=row.pk) == ended
+
+    def test_notes_in_the_log_who_decided_it_and_why(self, make_task, now):
+        """What is on the row gives way to the reason of its end."""
+        [new] = again([make_task(state=State.DISCARDED)], now)
+
+        entry = new.log.get()
+        assert (entry.seq, entry.from_state, entry.to_state, entry.at) == (1, State.AVAILABLE, State.AVAILABLE, now)
+        assert (entry.reason_code, entry.reason, entry.actor) == ("operator", "once more", "ada")
 
     def test_takes_many_in_the_order_given(self, make_task, now):
         rows = [make_task(state=State.DISCARDED) for _ in range(4)][::-1]
@@ -251,6 +259,7 @@ class TestRedriveInARun:
         run_at(pack, later)
         if is_gone:
             QuerySet(Order).filter()._raw_delete("default")
+            Order.objects.create()
 
         [new] = again([pack], later)
 

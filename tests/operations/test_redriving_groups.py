@@ -9,7 +9,7 @@ import pytest
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations import redriving_groups
+from timeline.operations import redrive as operations_redrive
 from timeline.shortcuts import dead_letters, redrive, redrive_group
 
 ONE, OTHER = "1" * 16, "2" * 16
@@ -27,7 +27,7 @@ def dead(make_task, order):
 
 class TestRedriveGroup:
     def test_redrives_all_in_batches(self, dead, monkeypatch):
-        monkeypatch.setattr(redriving_groups, "BATCH", 2)
+        monkeypatch.setattr(operations_redrive, "BATCH", 2)
         rows = dead(5)
 
         done = redrive_group(ONE, reason="mended", actor="ada")

@@ -9,11 +9,11 @@ from django.db.migrations.state import ProjectState
 from tests.testapp.models import Account, Order
 from timeline import Timeline, after, task, wait_for
 from timeline.exceptions import InvalidInput, LabelsCollide
+from timeline.features.maintenance import relabel as maintenance_relabel
+from timeline.features.maintenance.relabel import Relabelled, relabel
 from timeline.lifecycle import Reason
 from timeline.models import BulkAction, EntityRef, Event, Hold, ScheduledTask, StepRecord, TimelineRun
-from timeline.operations import relabelling
-from timeline.operations.cancelling import cancel
-from timeline.operations.relabelling import Relabelled, relabel
+from timeline.operations.cancel import cancel
 from timeline.testing import autostart, only_timelines
 
 OLD, NEW = "shop.order", "testapp.order"
@@ -174,7 +174,7 @@ class TestRelabel:
             TimelineRun.objects.create(
                 timeline="delivery", key=str(number), entity_label=OLD, entity_id="1", started_at=now
             )
-        monkeypatch.setattr(relabelling, "BATCH", 2)
+        monkeypatch.setattr(maintenance_relabel, "BATCH", 2)
 
         statements = statements_of(lambda: relabel(old=OLD, new=NEW, using="default"))
 

@@ -10,13 +10,12 @@ from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline.exceptions import AlreadyReleased
+from timeline.features.holds import release as holds_release
+from timeline.features.holds.release import lost, release, release_due
+from timeline.features.holds.verbs import hold, park
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import Admission, Hold, ScheduledTask, Scope
-from timeline.operations import releasing
-from timeline.operations.holding import hold
-from timeline.operations.moving import move
-from timeline.operations.parking import park
-from timeline.operations.releasing import lost, release, release_due
+from timeline.operations.move import move
 
 HOUR = timedelta(hours=1)
 
@@ -47,7 +46,7 @@ class TestRelease:
     @pytest.fixture(autouse=True)
     def _patient(self, monkeypatch):
         """However slow this machine is, a poll comes to the end of what there is to release."""
-        monkeypatch.setattr(releasing, "A_TURN", 3600)
+        monkeypatch.setattr(holds_release, "A_TURN", 3600)
 
     @pytest.fixture
     def held(self, now):
@@ -90,14 +89,14 @@ class TestRelease:
         assert counts[0] == counts[1]
 
     def test_goes_on_in_the_next_poll_when_its_turn_is_over(self, held, make_task, now, monkeypatch):
-        monkeypatch.setattr(releasing, "BATCH", 3)
-        monkeypatch.setattr(releasing, "A_TURN", 0)
+        monkeypatch.setattr(holds_release, "BATCH", 3)
+        monkeypatch.setattr(holds_release, "A_TURN", 0)
         rows = [make_task(scheduled_at=now + 9 * HOUR, created_at=now - HOUR) for _ in range(7)]
         row = held("shift")
         release(hold_id=row.pk, now=now + HOUR, using="default")
 
         assert release_due(now=now + HOUR, using="default") == 0
-        monkeypatch.setattr(releasing, "A_TURN", 5)
+        monkeypatch.setattr(holds_release, "A_TURN", 5)
         assert release_due(now=now + HOUR, using="default") == 7
 
         row.refresh_from_db()
@@ -111,14 +110,14 @@ class TestRelease:
         first, second = held("shift"), held("shift")
         for row in (first, second):
             release(hold_id=row.pk, now=now + HOUR, using="default")
-        settle = releasing._settle_some
+        settle = holds_release._settle_some
 
         def fail_at_first(hold_id, *args, **kwargs):
             if hold_id == first.pk:
                 raise IntegrityError("refused")
             return settle(hold_id, *args, **kwargs)
 
-        monkeypatch.setattr(releasing, "_settle_some", fail_at_first)
+        monkeypatch.setattr(holds_release, "_settle_some", fail_at_first)
 
         assert release_due(now=now + HOUR, using="default") == 1
         assert list(Hold.objects.open()) == [first]
@@ -133,9 +132,9 @@ class TestRelease:
         first, second = held("shift"), held("shift")
         for row in (first, second):
             release(hold_id=row.pk, now=now + 2 * HOUR, using="default")
-        settle = releasing._settle_some
+        settle = holds_release._settle_some
         monkeypatch.setattr(
-            releasing,
+            holds_release,
             "_settle_some",
             lambda hold_id, *args, **kwargs: (0, 0) if hold_id == first.pk else settle(hold_id, *args, **kwargs),
         )
@@ -188,15 +187,15 @@ class TestRelease:
         assert row.settled == 1
 
     def test_counts_it_once_where_both_are_half_way(self, held, make_task, now, monkeypatch):
-        monkeypatch.setattr(releasing, "BATCH", 2)
-        monkeypatch.setattr(releasing, "A_TURN", 0)
+        monkeypatch.setattr(holds_release, "BATCH", 2)
+        monkeypatch.setattr(holds_release, "A_TURN", 0)
         for _ in range(5):
             make_task(scheduled_at=now + 9 * HOUR, created_at=now - HOUR)
         rows = [held("shift"), held("shift")]
         for row in rows:
             release(hold_id=row.pk, now=now + HOUR, using="default")
         for turn in range(6):
-            releasing._settle_some(rows[turn % 2].pk, 2, now=now + HOUR, using="default")
+            holds_release._settle_some(rows[turn % 2].pk, 2, now=now + HOUR, using="default")
 
         assert set(ScheduledTask.objects.values_list("scheduled_at", flat=True)) == {now + 10 * HOUR}
         assert not Hold.objects.open().exists()
@@ -228,8 +227,8 @@ class TestReleaseOfABrake:
 
     @pytest.fixture(autouse=True)
     def _few(self, monkeypatch):
-        monkeypatch.setattr(releasing, "BATCH", 1)
-        monkeypatch.setattr(releasing, "LET_GO", 2)
+        monkeypatch.setattr(holds_release, "BATCH", 1)
+        monkeypatch.setattr(holds_release, "LET_GO", 2)
 
     @pytest.fixture
     def parked(self, make_task, now):
@@ -244,7 +243,9 @@ class TestReleaseOfABrake:
         begun = self.let_go(parked, now)
         counts = [(Admission.objects.count(), begun.is_open)]
         for _ in range(3):
-            monkeypatch.setattr(releasing, "monotonic", iter([0, 0, 1]).__next__)  # A poll has time for one portion.
+            monkeypatch.setattr(
+                holds_release, "monotonic", iter([0, 0, 1]).__next__
+            )  # A poll has time for one portion.
             release_due(now=now + HOUR, using="default")
             begun.refresh_from_db()
             counts.append((Admission.objects.count(), begun.is_open))
@@ -256,7 +257,7 @@ class TestReleaseOfABrake:
     def test_is_gone_on_with_where_a_poll_was_killed(self, parked, now, monkeypatch):
         """What it has let go stays so, the kind stays on hold, and the next poll lets go of the rest."""
         self.let_go(parked, now)
-        let_go, calls = releasing.let_go, []
+        let_go, calls = holds_release.let_go, []
 
         def dying(*args, **given):
             calls.append(args)
@@ -264,7 +265,7 @@ class TestReleaseOfABrake:
                 raise KeyboardInterrupt
             return let_go(*args, **given)
 
-        monkeypatch.setattr(releasing, "let_go", dying)
+        monkeypatch.setattr(holds_release, "let_go", dying)
         with pytest.raises(KeyboardInterrupt):
             release_due(now=now, using="default")
         parked.refresh_from_db()

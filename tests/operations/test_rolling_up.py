@@ -10,12 +10,11 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tests.rolling import PATIENCE, counted, rolled_up_once
+from timeline.features.maintenance import figures
+from timeline.features.maintenance.figures import bucket_of, forget_figures, roll_up
 from timeline.lifecycle import State
 from timeline.models import Figure, LogEntry, RollUp, Total
-from timeline.operations import rolling_up
-from timeline.operations.rolling_up import forget_figures, roll_up
 from timeline.tasks import _roll_up
-from timeline.timing.buckets import bucket_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -239,7 +238,7 @@ class TestEachMinute:
             last = LogEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
             return minute * 10, minute * 10 + 5, last
 
-        monkeypatch.setattr(rolling_up, "_open_transactions", open_transactions)
+        monkeypatch.setattr(figures, "_open_transactions", open_transactions)
         RollUp.objects.all().delete()
         _roll_up("default")
         task, since = make_task(state=State.CANCELLED), {}

@@ -18,11 +18,11 @@ from timeline.exceptions import (
     UnknownTask,
     WrongEntity,
 )
+from timeline.features.maintenance.prune import prune
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask
-from timeline.operations.cancelling import cancel
-from timeline.operations.pruning import prune
-from timeline.operations.redriving import redrive
+from timeline.operations.cancel import cancel
+from timeline.operations.redrive import redrive
 from timeline.testing import only_timelines
 
 
@@ -227,7 +227,7 @@ class TestWrongInput:
             ({"task_key": None}, InvalidInput),
             ({"task_key": 5}, InvalidInput),
         ],
-        ids=str,
+        ids=lambda given: next(iter(given)) if isinstance(given, dict) else given.__name__,
     )
     def test_writes_nothing(self, schedule_at, order, now, given, error):
         given = {"task_key": "delivery.call", "entity": order, "at": now} | given

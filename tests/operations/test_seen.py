@@ -111,7 +111,7 @@ class TestChanges:
 
         assert (caught.value.task, caught.value.state) == (row.pk, State.CANCELLED)
         assert "redriven" in caught.value.remedy
-        [third] = redrive(again, reason="mended", seen={again.pk: 1})
+        [third] = redrive(again, reason="mended", seen={again.pk: 2})
         assert third.revision == 3
         [fourth] = [*cancel(third, reason="no"), *redrive(row, reason="as before")][1:]
         assert fourth.revision == 4

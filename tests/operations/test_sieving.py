@@ -8,12 +8,11 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
+from timeline.features.plans.differ import MOST, UNASKED, Sieve, differences
+from timeline.features.plans.drift_query import pages_of_open_runs
 from timeline.models import TimelineRun
-from timeline.operations._sieving import MOST, UNASKED, Sieve
-from timeline.operations.differing import differences
 from timeline.registry import registry
 from timeline.shortcuts import start
-from timeline.store.standing import pages_of_open_runs
 from timeline.testing import only_timelines
 
 NOW = datetime(2026, 3, 20, 9, 0, tzinfo=UTC)
@@ -120,7 +119,7 @@ class TestSieve:
 class TestDifferences:
     def test_are_the_same_whether_or_not_it_asks(self, runs, monkeypatch):
         """A portion that is planned unasked has runs that stand: they are counted as they were."""
-        monkeypatch.setattr("timeline.operations.differing.SIZE", 2)
+        monkeypatch.setattr("timeline.features.plans.differ.SIZE", 2)
         first = list(TimelineRun.objects.filter(timeline="care").order_by("pk"))[:2]
         shift([order for order in runs if str(order.pk) in {run.entity_id for run in first}])
 

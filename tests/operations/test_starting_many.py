@@ -137,7 +137,7 @@ class TestAFault:
             ({"started_at": "due_on"}, InvalidInput),
             ({"started_at": LATEST - timedelta(hours=1)}, DateOutOfRange),
         ],
-        ids=str,
+        ids=lambda given: next(iter(given)) if isinstance(given, dict) else given.__name__,
     )
     def test_writes_nothing_of_its_batch(self, orders, given, error):
         given = {"timeline": Delivery, "entities": []} | given

@@ -9,7 +9,7 @@ import pytest
 from tests.testapp.models import Account, Customer
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef
-from timeline.operations._subjects import lock_subject_now, lock_subjects, subjects_of
+from timeline.operations.events import lock_subject_now, lock_subjects, subjects_of
 
 pytestmark = pytest.mark.django_db
 

@@ -10,12 +10,12 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
 from timeline import Discard, Timeline, after, after_run, at, daily, task
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import Reason, RunEnd, State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
-from timeline.operations._succeeding import succeed
-from timeline.operations.cancelling import cancel
-from timeline.operations.leaving import end_open_runs
-from timeline.operations.recurring import Ahead, recur
+from timeline.operations.cancel import cancel
+from timeline.operations.leave import end_open_runs
+from timeline.operations.succession import succeed
 from timeline.shortcuts import emit, leave, redrive, start
 from timeline.testing import autostart, only_timelines
 
@@ -126,7 +126,7 @@ class TestFinishing:
 
         with only_timelines(Settlement, Reconciliation):
             for day in range(2):
-                recur(Ahead(), now=NOW + day * DAY, using="default")
+                recur(NextBeginnings(), now=NOW + day * DAY, using="default")
                 row = ScheduledTask.objects.open().get(task_key="settlement.settle")
                 run_at(row, row.scheduled_at)
                 run_at(ScheduledTask.objects.open().get(task_key="reconciliation.reconcile"), row.scheduled_at)

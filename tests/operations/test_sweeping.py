@@ -11,8 +11,8 @@ from tests.testapp.models import Order
 from timeline import Timeline, after, created, task
 from timeline.clocks import MachineTime
 from timeline.exceptions import WrongSite
+from timeline.features.sweep.verbs import sweep
 from timeline.models import Identity, Sweep, TimelineRun
-from timeline.operations.sweeping import sweep
 from timeline.testing import only_timelines
 
 
@@ -109,5 +109,5 @@ class TestTheCommand:
 
         call_command("timeline_sweep")
 
-        assert capsys.readouterr().out == "Looked at 2 rows: mended 2 runs, started 0.\n"
+        assert capsys.readouterr().out == "Rows looked at: 2. Runs mended: 2, started: 0.\n"
         assert times_of("delivery.ship") == [later + timedelta(hours=1)] * 2

@@ -14,19 +14,18 @@ from tests.databases import VENDOR
 from tests.testapp.models import Account, Order, Reseller
 from timeline import Retry, Timeline, after, task
 from timeline.clocks import story_time
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.rescue import rescue
 from timeline.exceptions import UnreadableEntity
+from timeline.features.sweep.verbs import sweep
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel, cancel_all
-from timeline.operations.hastening import run_now
-from timeline.operations.leaving import leave
-from timeline.operations.moving import move
-from timeline.operations.reconciling_entity import reconcile
-from timeline.operations.redriving import redrive
-from timeline.operations.sweeping import sweep
-from timeline.reading.explaining import explain
-from timeline.store.returning import MANY
+from timeline.operations.cancel import cancel, cancel_all
+from timeline.operations.leave import leave
+from timeline.operations.move import move, run_now
+from timeline.operations.reconcile import reconcile
+from timeline.operations.redrive import redrive
+from timeline.reading.explanation import explain
+from timeline.store.returned_rows import MANY
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 from timeline.worker import Worker

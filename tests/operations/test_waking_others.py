@@ -12,10 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.databases import VENDOR
 from tests.testapp.models import Order
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
+from timeline.features.waits import wake
+from timeline.features.waits.wake import note
 from timeline.models import EntityRef, Wake
-from timeline.operations import waking_others
-from timeline.operations.waking_others import note
 from timeline.shortcuts import emit_many
 from timeline.store.kept_statements import FIRST_DUE
 
@@ -108,7 +108,7 @@ class TestAPoll:
         def refuse(*_given, **_more):
             raise DataError("no")
 
-        monkeypatch.setattr(waking_others, "apply", refuse)
+        monkeypatch.setattr(wake, "apply", refuse)
         assert stage(now=now, using="default") == 1
 
         due.refresh_from_db()

@@ -102,7 +102,17 @@ class Row:
 
 
 def plan_of(
-    definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zone=UTC, spare=(), dates=None, foresees=True
+    definition,
+    rows=(),
+    *,
+    ends_at=ENDS,
+    started_at=START,
+    now=NOW,
+    zone=UTC,
+    spare=(),
+    dates=None,
+    foresees=True,
+    cancels_undefined=False,
 ):
     return plan(
         definition.definition,
@@ -114,6 +124,7 @@ def plan_of(
         spare=spare,
         dates=dates,
         foresees=foresees,
+        cancels_undefined=cancels_undefined,
     )
 
 

@@ -247,12 +247,17 @@ class TestTogether:
 
 
 class TestAChangedDefinition:
-    @pytest.mark.parametrize("definition", [Plain, Short])
-    def test_cancels_what_is_fanned_out_no_more(self, definition):
-        answer = planned(split(), occurrence("1"), occurrence("2", State.COMPLETED), definition=definition)
+    def test_cancels_what_is_fanned_out_no_more(self):
+        answer = planned(split(), occurrence("1"), occurrence("2", State.COMPLETED), definition=Plain)
 
         [cancel] = of_kind(answer, Cancel)
         assert (cancel.row.occurrence, cancel.reason.code) == ("1", ReasonCode.DEFINITION)
+
+    def test_lets_rest_what_it_has_no_more(self):
+        answer = planned(split(), occurrence("1"), occurrence("2", State.COMPLETED), definition=Short)
+
+        assert of_kind(answer, Cancel) == []
+        assert answer.open
 
     def test_cancels_what_was_one_and_is_many_now(self):
         one = Row("settle", anchor="end:split", anchor_value=SPLIT_AT, nominal_at=SPLIT_AT)

@@ -8,7 +8,7 @@ from tests.planning.situations import DAY, NOW, SAID_SOMETHING, START, UNSUCCESS
 from timeline.definition import Timeline, task
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.planning import Cancel, Create
-from timeline.planning.outlooks import Outlook, outlook_of
+from timeline.planning.answers import TaskOutlook, outlook_of
 from timeline.timing import after
 
 ENDED_AT = NOW + timedelta(hours=5)
@@ -37,7 +37,7 @@ class Named:
 
 class TestOutlook:
     def test_gives_who_waits_for_any_end_the_end(self):
-        outlook = Outlook(ended_at=ENDED_AT)
+        outlook = TaskOutlook(ended_at=ENDED_AT)
 
         assert outlook.since(after(Named(), ended=True)) == ENDED_AT
         assert outlook.since(after(Named())) is None

@@ -127,31 +127,49 @@ class TestSpare:
 
 class TestRemoved:
     @pytest.mark.parametrize("state", OPEN_IN_ORDER)
-    def test_cancels_rows_of_a_task_the_definition_has_no_more(self, state):
+    def test_lets_rows_rest_of_a_task_the_definition_has_no_more(self, state):
         rows = [Row("expire"), Row("check", state)]
 
         planned = plan_of(OneField, rows)
 
+        assert summary(planned) == [("keep", "expire"), ("keep", "check")]
+
+    @pytest.mark.parametrize("state", OPEN_IN_ORDER)
+    def test_cancels_them_if_that_is_asked_for(self, state):
+        rows = [Row("expire"), Row("check", state)]
+
+        planned = plan_of(OneField, rows, cancels_undefined=True)
+
         assert summary(planned) == [("keep", "expire"), ("cancel", "check", ReasonCode.DEFINITION)]
         assert "check is no longer planned" in planned.changes[1].why
 
+    @pytest.mark.parametrize("cancels", [False, True])
     @pytest.mark.parametrize("state", sorted(FINAL))
-    def test_leaves_those_that_have_ended(self, state):
-        assert summary(plan_of(OneField, [Row("expire"), Row("check", state)])) == [("keep", "expire")]
+    def test_leaves_those_that_have_ended(self, state, cancels):
+        rows = [Row("expire"), Row("check", state)]
+
+        assert summary(plan_of(OneField, rows, cancels_undefined=cancels)) == [("keep", "expire")]
 
     def test_cancels_rows_of_a_task_whose_schedule_was_taken_away(self):
         planned = plan_of(Trial, [Row("on_demand")])
 
         assert ("cancel", "on_demand", ReasonCode.DEFINITION) in summary(planned)
 
-    def test_does_not_hold_the_run_open(self):
+    def test_holds_the_run_open_as_long_as_it_rests(self):
         rows = [Row("expire", State.COMPLETED), Row("check", State.ACTIVE)]
 
-        assert not plan_of(OneField, rows).open
+        assert plan_of(OneField, rows).open
+        assert not plan_of(OneField, rows, cancels_undefined=True).open
 
-    def test_comes_back_with_the_definition(self):
+    def test_goes_on_with_the_definition(self):
         rows = [Row("expire", State.COMPLETED), Row("check", nominal_at=NOW + 2 * DAY, anchor_value=NOW)]
         rows = carry_out(plan_of(OneField, rows), rows)
+
+        assert summary(plan_of(TwoSteps, rows)) == [("keep", "expire"), ("keep", "check")]
+
+    def test_comes_back_with_the_definition_if_it_was_cancelled(self):
+        rows = [Row("expire", State.COMPLETED), Row("check", nominal_at=NOW + 2 * DAY, anchor_value=NOW)]
+        rows = carry_out(plan_of(OneField, rows, cancels_undefined=True), rows)
 
         [create] = of_kind(plan_of(TwoSteps, rows), Create)
 

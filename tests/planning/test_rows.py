@@ -38,7 +38,7 @@ class TestWithRow:
         [
             (Row("expire", scheduled_at=ENDS + DAY, planned_at=ENDS + DAY), Move),
             (Row("expire", scheduled_at=ENDS + DAY, planned_at=ENDS), Keep),  # Somebody moved it.
-            (Row("expire", scheduled_at=ENDS + DAY), Keep),  # By an older version, or by no plan.
+            (Row("expire", scheduled_at=ENDS + DAY), Keep),  # By no plan.
             (Row("expire", State.RETRYABLE, scheduled_at=ENDS + DAY, planned_at=ENDS + DAY), Keep),
             (Row("expire", scheduled_at=NOW, planned_at=NOW), Keep),  # It is due already.
             (Row("expire", planned_at=ENDS), Keep),

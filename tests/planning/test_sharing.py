@@ -2,8 +2,7 @@
 
 import pytest
 
-from timeline.planning import Share, shares
-from timeline.planning.sharing import LARGEST, batch_size
+from timeline.dispatch.claim import LARGEST, Share, batch_size, shares
 
 ONE_QUEUE = {"a": "default", "b": "default", "c": "default", "d": "mail"}
 

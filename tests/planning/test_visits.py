@@ -7,12 +7,12 @@ import pytest
 
 from tests.planning.situations import NOW, START, Row
 from timeline import Machine, Retry, on, task
+from timeline.features.machines.visits import wait_of
 from timeline.lifecycle import OPEN, ReasonCode, State
-from timeline.planning import Cancel, Create, Keep, Place, plan
-from timeline.planning.visits import wait_of
+from timeline.planning import Cancel, Create, Keep, VisitPlace, plan
 from timeline.timing import Backoff
 
-HERE = Place("asked", NOW, 3)
+HERE = VisitPlace("asked", NOW, 3)
 
 
 class Ask(Machine):
@@ -54,7 +54,7 @@ class TestAVisit:
         assert [type(change) for change in plan_in(HERE, [row()]).changes] == [Keep]
 
     @pytest.mark.parametrize("state", sorted(OPEN))
-    @pytest.mark.parametrize("place", [Place("new", NOW, 4), Place("over", NOW, 4), None])
+    @pytest.mark.parametrize("place", [VisitPlace("new", NOW, 4), VisitPlace("over", NOW, 4), None])
     def test_leaves_none_open_when_it_is_over(self, state, place):
         [change] = plan_in(place, [row(state=state)]).changes
 
@@ -71,9 +71,9 @@ class TestAVisit:
     def test_spares_what_is_being_run(self):
         running = row(state=State.ACTIVE)
 
-        assert [type(change) for change in plan_in(Place("new", NOW, 4), [running], spare=[running.id]).changes] == [
-            Keep
-        ]
+        assert [
+            type(change) for change in plan_in(VisitPlace("new", NOW, 4), [running], spare=[running.id]).changes
+        ] == [Keep]
         assert [type(change) for change in plan_in(HERE, [running], spare=[running.id]).changes] == [Keep]
 
     @pytest.mark.parametrize("code", [ReasonCode.DONE, ReasonCode.ERROR, ReasonCode.GUARD, ReasonCode.OPERATOR])
@@ -97,8 +97,8 @@ class TestABackoff:
     BACKOFF = Backoff(Retry(base=timedelta(seconds=30), cap=timedelta(hours=1), jitter=0.2, max_attempts=3), "up")
 
     def test_waits_as_long_for_the_same_visit_however_often_it_is_asked(self):
-        waits = {wait_of(self.BACKOFF, Place("asked", NOW, 3, 2), ("a", "1", "")) for _ in range(5)}
+        waits = {wait_of(self.BACKOFF, VisitPlace("asked", NOW, 3, 2), ("a", "1", "")) for _ in range(5)}
 
         [wait] = waits
         assert timedelta(seconds=60) <= wait <= timedelta(seconds=72)
-        assert wait != wait_of(self.BACKOFF, Place("asked", NOW, 5, 2), ("a", "1", ""))
+        assert wait != wait_of(self.BACKOFF, VisitPlace("asked", NOW, 5, 2), ("a", "1", ""))

@@ -8,7 +8,7 @@ from datetime import timedelta
 from django.db import OperationalError, connection, connections
 
 from timeline.clocks import story_now
-from timeline.engine.running import run
+from timeline.engine.groups import run
 
 
 def elsewhere(act):

@@ -17,16 +17,16 @@ def plan_of(sql, parameters):
         return "\n".join(line for [line] in cursor.fetchall())
 
 
-def plans_made_by(call, *, about="timeline_scheduledtask", guided=True):
+def plans_made_by(call, *, about="timeline_scheduledtask", guided=True, explain="EXPLAIN"):
     """
     The plan of each statement about a table that a call makes, as it is when it makes it; or would be, were it not guided.
     """
     plans = []
 
-    def explain(execute, sql, parameters, many, context):
+    def note(execute, sql, parameters, many, context):
         kept = next((each for each in KEPT if f" {each.function}(" in sql), None)
         if kept is not None and about in kept.statement(POSTGRESQL):
-            plans.append(plan_kept(kept, parameters))
+            plans.append(plan_kept(kept, parameters, explain))
         elif about in sql:
             plans.append(plan_of(sql, parameters))
         return execute(sql, parameters, many, context)
@@ -38,15 +38,15 @@ def plans_made_by(call, *, about="timeline_scheduledtask", guided=True):
             if told and guided:
                 cursor.execute(told)
             asked = asked.partition("\n; ")[0]  # Without what sets back what it was told.
-            cursor.execute(f"EXPLAIN {asked}", parameters)
+            cursor.execute(f"{explain} {asked}", parameters)
             return "\n".join(line for [line] in cursor.fetchall())
 
-    with connection.execute_wrapper(explain):
+    with connection.execute_wrapper(note):
         call()
     return plans
 
 
-def plan_kept(kept, parameters):
+def plan_kept(kept, parameters, explain="EXPLAIN"):
     """The plan of a statement that is a function: made without its arguments, with the settings of the function."""
     places = {f"its_{name}": f"${number}" for number, name in enumerate(kept.arguments, 1)}
     text = re.sub(r"\bits_\w+\b", lambda word: places.get(word[0], word[0]), kept.statement(POSTGRESQL))
@@ -55,7 +55,7 @@ def plan_kept(kept, parameters):
         for name, value in {**kept.settings, "plan_cache_mode": "force_generic_plan"}.items():
             cursor.execute(f"SET LOCAL {name} = {value}")
         cursor.execute(f"PREPARE kept({', '.join(kept.arguments.values())}) AS {text}")
-        cursor.execute(f"EXPLAIN EXECUTE kept({given})", parameters)
+        cursor.execute(f"{explain} EXECUTE kept({given})", parameters)
         plan = "\n".join(line for [line] in cursor.fetchall())
         cursor.execute("DEALLOCATE kept")
         return plan

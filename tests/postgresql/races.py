@@ -84,6 +84,9 @@ def somebody_waits():
     """Whether somebody waits for a lock in this database; in others of this server, whoever likes may."""
     with connection.cursor() as cursor:
         cursor.execute(
+            "SELECT pg_stat_clear_snapshot()"
+        )  # A transaction goes on seeing who was connected when it first asked.
+        cursor.execute(
             "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()"
         )
         return cursor.fetchone()[0] > 0

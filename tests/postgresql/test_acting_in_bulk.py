@@ -9,8 +9,8 @@ from django.db import connection, transaction
 
 from project.accounts.models import User
 from tests.bulk import bulk_action
-from timeline.dispatch import acting_in_bulk
-from timeline.dispatch.acting_in_bulk import act_in_bulk, begin_bulk
+from timeline.features.bulk_actions import poll as bulk_actions_poll
+from timeline.features.bulk_actions.poll import act_in_bulk, begin_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 
@@ -42,7 +42,7 @@ def polls(now):
 
 class TestSeveralPolls:
     def test_do_nothing_twice(self, begun, now, monkeypatch):
-        monkeypatch.setattr(acting_in_bulk, "BATCH", 3)
+        monkeypatch.setattr(bulk_actions_poll, "BATCH", 3)
         bulk, tasks = begun(40)
 
         with ThreadPoolExecutor(3) as pool:

@@ -10,11 +10,11 @@ from django.test import override_settings
 
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, task
-from timeline.engine.running import run
+from timeline.engine.groups import run
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
-from timeline.store.alerting import TELL, alert_discards
+from timeline.store.alerts import TELL, alert_discards
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 

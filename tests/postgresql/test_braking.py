@@ -13,13 +13,13 @@ from django.utils import timezone
 from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
-from timeline.engine.running import begin_ready, run_begun
+from timeline.engine.groups import begin_ready, run_begun
+from timeline.features.holds.release import release
+from timeline.features.holds.store import admit
+from timeline.features.holds.verbs import park
 from timeline.models import Admission, Hold, ScheduledTask
-from timeline.operations.parking import park
-from timeline.operations.releasing import release
 from timeline.shortcuts import schedule
-from timeline.store.admitting import admit
-from timeline.store.kinds import ready_kinds
+from timeline.store.task_key_stats import ready_kinds
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 
@@ -52,7 +52,7 @@ def run_what_is_ready():
     ready = ready_kinds(["closing.close"], using="default").get("closing.close")
     if ready is None:
         return
-    given = {"priority": ready.priority, "since": ready.due_at, "on_hold": ready.on_hold}
+    given = {"priority": ready.priority, "since": ready.place, "on_hold": ready.on_hold}
     attempts = begin_ready(task_key="closing.close", most=2, clock=lambda: now, using="default", **given)
     run_begun(attempts, clock=timezone.now, using="default")
 

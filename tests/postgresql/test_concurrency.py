@@ -10,15 +10,14 @@ from django.db import connection, transaction
 from tests.postgresql.races import Race, entered, go_on, just_now, now
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.extending import extend_leases
-from timeline.dispatch.pacing import keep_paces
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.running import run
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.dispatch.rescue import rescue
+from timeline.dispatch.worker_signs import extend_leases, keep_paces
+from timeline.engine.groups import run
 from timeline.lifecycle import Reason, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 from timeline.shortcuts import emit, schedule, start
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST

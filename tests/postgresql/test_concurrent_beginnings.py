@@ -18,7 +18,7 @@ from timeline.exceptions import WrongEntity
 from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, emit_many, enroll, schedule, start, start_many
-from timeline.store.inserting import insert_missing
+from timeline.store.insert import insert_missing
 from timeline.testing import only_timelines
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("races")]

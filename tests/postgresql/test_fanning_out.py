@@ -14,21 +14,21 @@ from tests.postgresql.plans import plan_of
 from tests.postgresql.races import entered, now, somebody_waits
 from tests.testapp.models import Order
 from timeline.dialects import dialect_of
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.pacing import keep_paces
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.running import run
-from timeline.engine.settling import settle
+from timeline.dispatch.claim import claim
+from timeline.dispatch.worker_signs import keep_paces
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.finalize import settle
+from timeline.engine.groups import run
+from timeline.features.fan_out.attempts import still_open
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, TimelineRun
 from timeline.shortcuts import redrive, start
-from timeline.store.fanning import still_open
-from timeline.store.writing import Write
+from timeline.store.transition import Write
 from timeline.testing import only_timelines
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
-from timeline.worker.side_thread import SideThread
+from timeline.worker.process import PaceOfKinds
+from timeline.worker.threads import SideThread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -115,7 +115,7 @@ class TestAWorkerThatRecordsBeside:
     @pytest.mark.parametrize("atomic", [True, "shared", False])
     def test_has_what_is_fanned_out_with_each_outcome(self, atomic, db):
         """Outcomes are written on another thread while the next handlers run; each brings its rows."""
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("settlement.split", 100, 0.4)
         with only_timelines(settlement(fan_out_in_a_while, atomic=atomic)):
             for _ in range(30):

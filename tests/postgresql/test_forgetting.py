@@ -7,7 +7,7 @@ from django.db import connection
 
 from timeline.clocks import MachineTime
 from timeline.models import Answer
-from timeline.operations.answering import forget_answers
+from timeline.operations.repeated_requests import forget_answers
 
 pytestmark = pytest.mark.django_db
 

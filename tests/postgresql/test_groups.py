@@ -15,8 +15,8 @@ from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
 from timeline.clocks import story_now
 from timeline.dialects import POSTGRESQL
-from timeline.dispatch.staging import stage
-from timeline.engine.running import begin_ready, run, run_begun
+from timeline.dispatch.poll import stage
+from timeline.engine.groups import begin_ready, run, run_begun
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, schedule, start
 from timeline.testing import only_timelines
@@ -76,7 +76,7 @@ def wait_once():
 
 @pytest.fixture(autouse=True)
 def _fleet(db, monkeypatch):
-    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(hours=1))
     entered.clear()
     go_on.clear()
     with only_timelines(Fleet):

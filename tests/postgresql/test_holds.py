@@ -15,16 +15,16 @@ from django.db import connections, transaction
 from tests.postgresql.races import rounds
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
-from timeline.dispatch.claiming import claim
-from timeline.engine.executing import BUDGET
-from timeline.engine.running import begin_ready, run_begun
+from timeline.dispatch.claim import claim
+from timeline.engine.execute import BUDGET
+from timeline.engine.groups import begin_ready, run_begun
+from timeline.features.holds import release as holds_release
+from timeline.features.holds.release import release, release_due
+from timeline.features.holds.verbs import hold
 from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask, Scope
-from timeline.operations import releasing
-from timeline.operations.holding import hold
-from timeline.operations.releasing import release, release_due
 from timeline.shortcuts import schedule
-from timeline.store.kinds import ready_kinds
+from timeline.store.task_key_stats import ready_kinds
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -73,7 +73,7 @@ def began_what_is_ready(now):
         task_key="noting.note",
         priority=ready.priority,
         most=10,
-        since=ready.due_at,
+        since=ready.place,
         on_hold=ready.on_hold,
         clock=lambda: now,
         using="default",
@@ -143,7 +143,7 @@ class TestAReleaseBesideOthers:
 
     def test_of_two_holds_counts_their_time_once_whoever_polls(self, at_once, now, monkeypatch):
         """Polls see to both at the same time, batch by batch."""
-        monkeypatch.setattr(releasing, "BATCH", 4)
+        monkeypatch.setattr(holds_release, "BATCH", 4)
         for order in Order.objects.bulk_create([Order() for _ in range(200)]):
             schedule("noting.note", order, at=FAR)
         ScheduledTask.objects.update(created_at=now - HOUR)

@@ -31,7 +31,7 @@ from timeline.shortcuts import emit_many
 
 in_a_year = timezone.now() + timedelta(days=365)
 users = User.objects.bulk_create(User(username=f"user {number}", trial_ends_at=in_a_year) for number in range(20))
-emit_many("user.created", users)
+emit_many("trial.started", users)
 print(connection.Database.__name__, find_spec("psycopg"), ScheduledTask.objects.count())
 """
 

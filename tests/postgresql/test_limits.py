@@ -12,13 +12,13 @@ from django.db import connection, connections
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
-from timeline.dispatch.limiting import claim_limited
-from timeline.engine.limiting import begin_limited
-from timeline.engine.running import run, run_begun
+from timeline.engine.groups import run, run_begun
+from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.claims import claim_limited
+from timeline.features.limits.places import limited_kinds
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
-from timeline.store.limited_kinds import limited_kinds
 from timeline.testing import only_timelines
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]

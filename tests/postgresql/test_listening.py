@@ -10,17 +10,17 @@ from django.db import connection
 
 from tests.poolers import Pooler
 from tests.processes import wait_for
+from tests.readonly import DEMOTE
 from timeline.signals import CHANNEL
-from timeline.worker import listening
-from timeline.worker.alarm import Alarm
-from timeline.worker.listening import Listener, own_connection
+from timeline.worker import listener
+from timeline.worker.listener import Alarm, Listener, has_heard, own_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
 def _try_again_soon(monkeypatch):
-    monkeypatch.setattr(listening, "FIRST_PAUSE", 0.2)
+    monkeypatch.setattr(listener, "FIRST_PAUSE", 0.2)
 
 
 @pytest.fixture
@@ -66,6 +66,28 @@ class TestListener:
         with Listener("default", alarm):
             assert alarm.sleep(60)
 
+    def test_listens_on_another_connection_when_the_server_takes_no_writes(self, alarm, notify, monkeypatch):
+        """Nobody announces anything there: after a failover, others write to the new primary."""
+        monkeypatch.setattr(listener, "LOOK_EVERY", 0.1)
+        looked = []
+
+        def once_read_only(driver):
+            if not looked:
+                with driver.cursor() as cursor:
+                    cursor.execute(DEMOTE)
+            looked.append(driver.info.backend_pid)
+            return has_heard(driver)
+
+        monkeypatch.setattr(listener, "has_heard", once_read_only)
+        with Listener("default", alarm):
+            wait_for(lambda: len(set(looked)) > 1, "the listening again")
+            while alarm.sleep(1):
+                pass
+
+            notify()
+
+            assert alarm.sleep(60)
+
     def test_leaves_no_connection_open(self, alarm):
         with Listener("default", alarm):
             wait_for(listeners, "the listening")
@@ -94,7 +116,7 @@ class TestListener:
         tries = []
         monkeypatch.setitem(connection.settings_dict, "PORT", "1")
         monkeypatch.setitem(connection.settings_dict, "HOST", "127.0.0.1")
-        monkeypatch.setattr(listening, "own_connection", lambda using: tries.append(using) or own_connection(using))
+        monkeypatch.setattr(listener, "own_connection", lambda using: tries.append(using) or own_connection(using))
 
         with Listener("default", alarm):
             wait_for(lambda: len(tries) > 2, "the third try")
@@ -132,4 +154,4 @@ class TestOwnConnection:
 
         options = own_connection("default").settings_dict["OPTIONS"]
 
-        assert options == {**listening.OPTIONS, "connect_timeout": 60}
+        assert options == {**listener.OPTIONS, "connect_timeout": 60}

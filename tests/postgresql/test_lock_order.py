@@ -10,10 +10,10 @@ from django.db import connection, transaction
 
 from tests.postgresql.races import now, somebody_waits
 from tests.processes import wait_for
-from timeline.dispatch.claiming import ClaimedBatch, hand_back
+from timeline.dispatch.claim import ClaimedBatch, hand_back
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
-from timeline.store.writing import Write, apply
+from timeline.store.transition import Write, apply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

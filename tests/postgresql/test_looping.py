@@ -88,7 +88,7 @@ class TestALostAnswer:
     def _patient(self):
         """Autovacuum may have a table locked, on a machine that is busy for longer than a step waits for whoever that is."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("timeline.store.stepping.PATIENCE", timedelta(minutes=1))
+            patch.setattr("timeline.features.steps.store.PATIENCE", timedelta(minutes=1))
             yield
 
     def test_of_a_batch_repeats_none(self, row, monkeypatch):

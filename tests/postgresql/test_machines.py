@@ -15,10 +15,10 @@ from tests.postgresql.races import rounds
 from tests.testapp.models import Order
 from timeline import Machine
 from timeline.exceptions import MoveNotAllowed
+from timeline.features.machines.edges import forget_edges, see_edges
 from timeline.models import Edge, Event, RunEntry, TimelineRun
-from timeline.operations.leaving import leave
+from timeline.operations.leave import leave
 from timeline.shortcuts import emit, emit_many
-from timeline.store.edges import forget_edges, see_edges
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,9 +9,9 @@ import pytest
 
 from tests.testapp.models import Trip
 from tests.trips import Travel, overwrite, shown
+from timeline.features.machines.adopt_rows import adopt_rows, plan_adoption
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import RunEntry, TimelineRun
-from timeline.operations.adopting_machines import adopt_rows, plan_adoption
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.shortcuts import emit, start
 from timeline.testing import only_timelines
 

@@ -15,9 +15,9 @@ from timeline import Timeline, task
 from timeline.models import ScheduledTask
 from timeline.shortcuts import run_now, schedule
 from timeline.signals import CHANNEL
-from timeline.store import announcing
+from timeline.store import notify
 from timeline.testing import only_timelines
-from timeline.worker.listening import listen_on, own_connection
+from timeline.worker.listener import listen_on, own_connection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,8 +31,8 @@ class Jobs(Timeline):
 
 @pytest.fixture(autouse=True)
 def _only_these(monkeypatch):
-    monkeypatch.setattr(announcing, "_next", {})
-    monkeypatch.setattr(announcing, "GAP", 0)
+    monkeypatch.setattr(notify, "_next", {})
+    monkeypatch.setattr(notify, "GAP", 0)
     with only_timelines(Jobs):
         yield
 
@@ -86,7 +86,7 @@ class TestNotify:
         assert heard() == [CHANNEL]
 
     def test_comes_once_for_many_at_about_the_same_time(self, heard, order, monkeypatch):
-        monkeypatch.setattr(announcing, "GAP", 600)
+        monkeypatch.setattr(notify, "GAP", 600)
 
         for _ in range(20):
             schedule("jobs.work", order, at=ahead())
@@ -99,7 +99,7 @@ class TestNotify:
             with django_capture_on_commit_callbacks(execute=True) as callbacks:
                 schedule("jobs.work", order, at=ahead())
 
-            assert (len(callbacks), announcing._next) == (1, {})
+            assert (len(callbacks), notify._next) == (1, {})
 
     def test_is_none_of_the_callers_queries(self, heard, order):
         """How many there are does not depend on what was announced before."""

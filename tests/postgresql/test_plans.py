@@ -17,22 +17,22 @@ from django.urls import reverse
 from project.accounts.models import User
 from tests.postgresql.plans import Post, around_tests, plan_of, plans_made_by
 from timeline import Timeline, after, task
-from timeline.admin import matching
+from timeline.admin import act_on_all
 from timeline.dialects import POSTGRESQL
-from timeline.dispatch.dispatching import dispatch
-from timeline.engine.running import run
+from timeline.dispatch.poll import dispatch
+from timeline.engine.groups import run
+from timeline.features.holds.store import admit, prune_admissions
+from timeline.features.maintenance.prune import prune
 from timeline.ids import uuid7
 from timeline.lifecycle import OPEN, WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, Hold, LogEntry, ScheduledTask
 from timeline.models.statements import narrowed
-from timeline.operations.pruning import prune
-from timeline.operations.redriving import redrive
-from timeline.operations.starting import start
-from timeline.reading.diagnosing import diagnose
-from timeline.reading.measuring import measure
-from timeline.store.admitting import admit, prune_admissions
-from timeline.store.advancing import advance
-from timeline.store.writing import Write, as_statement
+from timeline.operations.redrive import redrive
+from timeline.operations.start import start
+from timeline.reading.diagnosis import diagnose
+from timeline.reading.machinery import measure
+from timeline.store.task_key_stats import ranges
+from timeline.store.transition import Write, advance, as_statement
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -171,15 +171,32 @@ QUESTIONS = {
 
 # What advance finds and locks in the same statement, by which move and by which index; rows are written by their primary key.
 STEPS = {
-    "due": (Trigger.DUE, {"most": 1000, "since": NOW - timedelta(days=1)}, "timeline_task_due"),
+    "due": (
+        Trigger.DUE,
+        {"most": 1000, "since": NOW - timedelta(days=1), "since_id": UUID(int=0)},
+        "timeline_task_due",
+    ),
     "shares": (
         Trigger.CLAIM,
-        {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250], "since": [NOW, NOW]},
+        {
+            "task_keys": ["trial.expire", "trial.remind"],
+            "priorities": [0, 0],
+            "sizes": [250, 250],
+            "since": [NOW, NOW],
+            "since_ids": [UUID(int=0)] * 2,
+        },
         "timeline_task_free",
     ),
     "group": (
         Trigger.START,
-        {"task_key": "trial.remind", "priority": 0, "most": 100, "since": NOW, "retried": True},
+        {
+            "task_key": "trial.remind",
+            "priority": 0,
+            "most": 100,
+            "since": NOW,
+            "since_id": UUID(int=0),
+            "retried": True,
+        },
         "timeline_task_free",
     ),
     "limited": (
@@ -227,7 +244,7 @@ class TestPlans:
             assert index in plan, f"{name}: {plan}"
             assert "hashed SubPlan" in plan, f"{name}: {plan}"
 
-        kinds, asked = POSTGRESQL.sql("ready_kinds"), {"task_keys": ["trial.expire", "trial.remind"]}
+        kinds, asked = POSTGRESQL.sql("ready_kinds"), ranges(["trial.expire", "trial.remind"], {})
         plan = plan_of(narrowed(kinds, ()), asked)
 
         assert "Index Only Scan using timeline_task_free" in plan, plan
@@ -372,7 +389,7 @@ FROM generate_series(1, %(rows)s) AS number
 class TestAllThatMatch:
     def test_shows_the_first_of_each_state_by_the_index_of_times(self, client, monkeypatch):
         """It counts all, but shows a few: joined to their runs before they are cut, all would be read and sorted."""
-        monkeypatch.setattr(matching, "uuid7", lambda: UUID(int=2**128 - 1))  # All were made before the page.
+        monkeypatch.setattr(act_on_all, "uuid7", lambda: UUID(int=2**128 - 1))  # All were made before the page.
         with connection.cursor() as cursor:
             cursor.execute(KNOWN)
         staff = {"is_staff": True, "is_superuser": True, "signed_up_at": NOW, "trial_ends_at": NOW}

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.testapp.models import Order
-from timeline.live.subjects import EVERYTHING, OneEntity, OneTask
+from timeline.live.versions import EVERYTHING, OneEntity, OneTask
 from timeline.models import ref_of
 
 pytestmark = pytest.mark.django_db

@@ -8,9 +8,10 @@ import pytest
 from django.db import connection
 
 from tests.postgresql.plans import Post, plans_made_by
-from timeline.dispatch.dispatching import dispatch
-from timeline.engine.running import begin_ready
+from timeline.dispatch.poll import dispatch
+from timeline.engine.groups import begin_ready
 from timeline.lifecycle import State
+from timeline.store.floors import IndexPlace
 
 pytestmark = pytest.mark.django_db
 
@@ -44,7 +45,13 @@ class TestHerd:
         plans = plans_made_by(lambda: dispatch(sender=Post(), limit=100, now=NOW, using="default"))
         plans += plans_made_by(
             lambda: begin_ready(
-                task_key="trial.remind", priority=0, most=100, since=NOW, clock=lambda: NOW, using="default", worker="w"
+                task_key="trial.remind",
+                priority=0,
+                most=100,
+                since=IndexPlace(NOW),
+                clock=lambda: NOW,
+                using="default",
+                worker="w",
             )
         )
 

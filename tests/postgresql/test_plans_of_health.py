@@ -8,7 +8,7 @@ import pytest
 
 from tests.postgresql.plans import around_tests, plans_made_by
 from timeline.models import Hold, Scope
-from timeline.reading.diagnosing import diagnose
+from timeline.reading.diagnosis import diagnose
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db]
 

@@ -10,9 +10,9 @@ from tests.postgresql.owned import reads_of
 from tests.postgresql.plans import around_tests
 from tests.rows import make_task
 from timeline import Timeline, approval, task
+from timeline.features.machines.people import SHOWN, resting, waiting_for_people
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.reading.people import SHOWN, resting, waiting_for_people
 from timeline.testing import only_timelines
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db, pytest.mark.usefixtures("_many")]

@@ -9,10 +9,10 @@ import pytest
 from django.db import transaction
 
 from timeline import Timeline, after, daily, hourly, task
-from timeline.engine.running import run
+from timeline.engine.groups import run
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.entities import NO_ENTITY
-from timeline.operations.recurring import Ahead, recur
 from timeline.store.entity_locks import lock_entities
 from timeline.testing import only_timelines
 
@@ -48,8 +48,8 @@ def run_at(now: datetime, day: datetime, name: str) -> list[ScheduledTask]:
     return run(task_ids=[row.pk for row in asked], clock=lambda: now, using="default")
 
 
-def poll(now: datetime, ahead: Ahead | None = None) -> int:
-    return recur(ahead or Ahead(), now=now, using="default")
+def poll(now: datetime, ahead: NextBeginnings | None = None) -> int:
+    return recur(ahead or NextBeginnings(), now=now, using="default")
 
 
 class TestPollers:
@@ -67,7 +67,7 @@ class TestPollers:
 
     def test_wait_for_no_host(self, at_once):
         with only_timelines(Tidying):
-            ahead = Ahead()
+            ahead = NextBeginnings()
             with transaction.atomic():
                 lock_entities([NO_ENTITY], using="default")
                 [begun] = at_once(lambda: poll(START, ahead))
@@ -81,7 +81,7 @@ class TestARunInLine:
         """It goes to rest while the earlier one ends: whichever is first, it is due then, and waits for no hour to pass."""
         days = [START + timedelta(days=number) for number in range(1, 31)]
         with only_timelines(Settling):
-            ahead = Ahead()
+            ahead = NextBeginnings()
             poll(START, ahead)
             run_at(days[0], days[0], "settle")
             for earlier, later in pairwise(days):

@@ -14,11 +14,11 @@ from tests.testapp.models import Order
 from tests.testapp.timelines import CrashCase
 from timeline import Timeline, after, task
 from timeline.clocks import MachineTime
-from timeline.dispatch.dispatching import dispatch
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.poll import dispatch
+from timeline.dispatch.rescue import rescue
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.starting import start
+from timeline.operations.start import start
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST

@@ -8,9 +8,9 @@ import pytest
 from django.db import connections, transaction
 
 from tests.rolling import counted, rolled_up_once
+from timeline.features.maintenance.figures import roll_up
 from timeline.lifecycle import State
 from timeline.models import Figure, LogEntry
-from timeline.operations.rolling_up import roll_up
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from project.billing.timelines import Settlement
 from tests.billing import at_night, settle, transactions
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.recurring import Ahead, recur
 
 
 class TestTwoBeats:
@@ -15,8 +15,8 @@ class TestTwoBeats:
     def test_and_two_workers_settle_once(self, billing, outside, at_once):
         transactions(300, billing.now)
         night = at_night(billing)
-        at_once(*[lambda: recur(Ahead(), now=billing.now, using="default")] * 4)
-        recur(Ahead(), now=billing.now, using="default")
+        at_once(*[lambda: recur(NextBeginnings(), now=billing.now, using="default")] * 4)
+        recur(NextBeginnings(), now=billing.now, using="default")
         stage(now=night, using="default")
         task = ScheduledTask.objects.get(task_key="settlement.settle")
 

@@ -17,7 +17,7 @@ from tests.postgresql.meanwhile import attempt, elsewhere, lost_connection
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, after, step, task
 from timeline.clocks import story_now
-from timeline.engine.running import run
+from timeline.engine.groups import run
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepRecord
 from timeline.shortcuts import cancel, schedule, start
@@ -245,7 +245,7 @@ class TestALostAnswer:
     def _patient(self):
         """Autovacuum may have a table locked, on a machine that is busy for longer than a step waits for whoever that is."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("timeline.store.stepping.PATIENCE", timedelta(minutes=1))
+            patch.setattr("timeline.features.steps.store.PATIENCE", timedelta(minutes=1))
             yield
 
     @pytest.mark.parametrize("done", [True, False])
@@ -274,7 +274,7 @@ class TestALostAnswer:
                 raise lost_connection()
 
         meanwhile.append(("pack", lambda: monkeypatch.setattr(connection, "_commit", break_first)))
-        monkeypatch.setattr("timeline.store.stepping._can_commit", lambda connection: False)
+        monkeypatch.setattr("timeline.features.steps.store._can_commit", lambda connection: False)
         tried = attempt(row)
 
         assert (tried.state, tried.failures) == (State.COMPLETED if done else State.RETRYABLE, 0)

@@ -11,9 +11,9 @@ from django.db import connections, transaction
 from tests.postgresql.races import now
 from tests.testapp.models import Order
 from timeline import Timeline, at, created, task
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask, Sweep, TimelineRun
-from timeline.operations.starting import start
-from timeline.operations.sweeping import begin_round, sweep
+from timeline.operations.start import start
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

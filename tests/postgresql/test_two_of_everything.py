@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests.processes import DEADLINE, kill, start_process, wait_for
 from timeline.conf import Settings
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.scheduling import schedule
+from timeline.operations.schedule import schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -16,7 +16,7 @@ from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
 from timeline.clocks import MachineTime, story_now
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.rescue import rescue
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import cancel, start
 from timeline.testing import only_timelines
@@ -281,7 +281,7 @@ class TestTooMany:
 
         with held(Order.objects.filter(pk__in=[order.pk for order in made])):
             working()
-            wait_for(lambda: "no plain handler is entered" in caplog.text, "that there is no room")
+            wait_for(lambda: "No plain handler is entered" in caplog.text, "that there is no room")
             time.sleep(0.3)
             before = len(sent)
 

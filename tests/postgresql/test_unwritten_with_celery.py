@@ -90,4 +90,4 @@ class TestAWorkerThatIsToldToStop:
             worker.send_signal(signal.SIGTERM)
             worker.wait(DEADLINE)
 
-        assert f"they will run again: {letter.pk}" in log.read_text()
+        assert f"Their tasks will run again: {letter.pk}" in log.read_text()

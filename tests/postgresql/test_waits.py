@@ -15,16 +15,16 @@ from django.db import connections, transaction
 from tests.postgresql.races import rounds, wait_for_a_waiter
 from tests.testapp.models import Order
 from timeline import Timeline, after, task, wait_for
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.calling import call
-from timeline.engine.looking import look
-from timeline.engine.recording import record_all
-from timeline.engine.running import run
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import run
+from timeline.engine.invoke import call
+from timeline.engine.outcomes import record_all
+from timeline.engine.precheck import look
 from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, StepKind, StepRecord, TimelineRun
-from timeline.operations.emitting import emit
-from timeline.operations.starting import start
-from timeline.store.writing import Write
+from timeline.operations.emit import emit
+from timeline.operations.start import start
+from timeline.store.transition import Write
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

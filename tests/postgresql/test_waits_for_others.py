@@ -17,10 +17,10 @@ from tests.postgresql.races import rounds, wait_for_a_waiter
 from tests.postgresql.test_waits import ROUNDS, WITHIN, asked, begun, given, ran, rested, with_a_lag, with_a_lead
 from tests.testapp.models import Employee, Order
 from timeline import Timeline, after, task, wait_for
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord, Wake
-from timeline.operations.starting import start
+from timeline.operations.start import start
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -275,19 +275,19 @@ class TestTwoPolls:
 
 RESTS_WITHOUT_THE_OTHER = Fault(
     "a task goes to rest without the lock of the entity that it waits for",
-    (Change("engine.resting:_sooner", "rests.wait.of in ours", "True"),),
+    (Change("features.waits.calls:_sooner", "rests.wait.of in ours", "True"),),
 )
 NOTES_BY_AN_EARLY_LOOK = Fault(
     "who waits is asked before the entity is locked",
     (
         Change(
-            "operations.emitting:emit",
+            "operations.emit:emit",
             "        at = _locked(",
             "        early = TimelineRun.objects.using(using).filter(tasks__awaits_id=subject.ref.id).exists()\n"
             "        at = _locked(",
         ),
         Change(
-            "operations.emitting:emit",
+            "operations.emit:emit",
             "note(said.name, said.key, done.awaited,",
             "note(said.name, said.key, done.awaited if early else [],",
         ),

@@ -11,9 +11,9 @@ from django.db import connections, transaction
 from tests.faults.planted.surgery import Change, Fault, planted
 from tests.postgresql.races import wait_for_a_waiter
 from tests.postgresql.test_waits import Asking, asked, begun, given, ran, rested
-from timeline.engine.settling import settle
+from timeline.engine.finalize import settle
 from timeline.lifecycle import State
-from timeline.operations.emitting import emit
+from timeline.operations.emit import emit
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -23,14 +23,14 @@ LOOKS_BEFORE_THE_LOCK = Fault(
     "whether anybody waits is asked before the entity is locked",
     (
         Change(
-            "operations.emitting:emit",
+            "operations.emit:emit",
             "        at = _locked(",
             "        waiting = TimelineRun.objects.using(using).filter(entity_id=subject.ref.id, tasks__state='retryable')\n"
             "        early = waiting.exists()\n"
             "        at = _locked(",
         ),
         Change(
-            "operations.emitting:emit",
+            "operations.emit:emit",
             " wake(said.name, said.key, done.awaited,",
             " wake(said.name, said.key, done.awaited if early else [],",
         ),
@@ -40,18 +40,18 @@ RESTS_WITHOUT_THE_LOCK = Fault(
     "a task goes to rest without the lock of its entity",
     (
         Change(
-            "engine.settling:settle",
+            "engine.finalize:settle",
             "        refs = [task.entity_ref for task in ending]\n",
             "        refs = []\n",
         ),
-        Change("engine.resting:still_to_wait", "task.entity_ref not in locked.entities", "False"),
+        Change("features.waits.calls:still_to_wait", "task.entity_ref not in locked.entities", "False"),
     ),
 )
 BY_OCCURRENCE = Fault(
     "what happened before the deadline counts, whenever it was recorded",
     (
-        Change("store.waiting:first_met", "recorded_at__gte=wait.since", "occurred_at__gte=wait.since"),
-        Change("store.waiting:first_met", "recorded_at__lt=wait.until", "occurred_at__lt=wait.until"),
+        Change("features.waits.store:first_met", "recorded_at__gte=wait.since", "occurred_at__gte=wait.since"),
+        Change("features.waits.store:first_met", "recorded_at__lt=wait.until", "occurred_at__lt=wait.until"),
     ),
 )
 

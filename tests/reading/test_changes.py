@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
 from timeline.lifecycle import State
 from timeline.reading.changes import changes_since
 from timeline.shortcuts import cancel, move, redrive, run_now

@@ -43,13 +43,6 @@ class TestDeadLetters:
         assert found.sample == max(rows, key=lambda row: row.pk)
         assert found.message == "ValueError: no"
 
-    def test_groups_by_task_what_failed_before_there_were_fingerprints(self, dead):
-        row = dead()
-
-        [found] = groups()
-
-        assert (found.group, groups(row.task_key)) == (row.task_key, [found])
-
     def test_leaves_out_what_was_redriven_and_what_ended_otherwise(self, dead, make_task):
         for state in FINAL - {State.DISCARDED}:
             make_task(state=state)

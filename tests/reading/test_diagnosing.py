@@ -12,11 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from tests.triggers import drop_trigger
 from timeline import Timeline, after, daily, task
 from timeline.clocks import MachineTime
-from timeline.lifecycle import State
+from timeline.features.maintenance.adopt import sign_of_poller
+from timeline.features.recurring.verbs import NextBeginnings, recur
+from timeline.lifecycle import OPEN, State
 from timeline.models import Hold, Identity, ScheduledTask
-from timeline.operations.identifying import sign_of_poller
-from timeline.operations.recurring import Ahead, recur
-from timeline.reading.diagnosing import databases, diagnose
+from timeline.reading import diagnosis
+from timeline.reading.diagnosis import databases, diagnose
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -51,6 +52,14 @@ class TestDiagnose:
         Identity.objects.update(polled_at=MachineTime(timedelta(seconds=-31)))
 
         [problem] = look(now).problems
+        assert problem.startswith("Nobody polls it.")
+
+    def test_names_the_cause_alone_where_tasks_wait_since_nobody_polls(self, make_task, now):
+        Identity.objects.update(polled_at=None)
+        make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(hours=1))
+
+        [problem] = look(now).problems
+
         assert problem.startswith("Nobody polls it.")
 
     def test_sees_that_nobody_ever_polled(self, now):
@@ -103,7 +112,30 @@ class TestDiagnose:
         found = look(now)
 
         assert found.unknown_task_keys == ["trial.gone"]
-        assert "cancel the rows" in found.problems[0]
+        assert found.undefined == [{"task_key": "trial.gone", "count": 1}]
+        assert found.problems[0] == (
+            "1 row has no definition any more: trial.gone (1). It rests until the code has it again, or somebody applies the "
+            "plan: manage.py timeline_apply trial."
+        )
+
+    def test_counts_them_by_task_whatever_their_states_the_most_first(self, make_task, now):
+        for state in sorted(OPEN):
+            make_task(task_key="promo.call", state=state)
+        make_task(task_key="gone.work")
+
+        found = look(now)
+
+        assert found.undefined == [{"task_key": "promo.call", "count": 5}, {"task_key": "gone.work", "count": 1}]
+        said = "6 rows have no definition any more: promo.call (5), gone.work (1)."
+        assert said in "".join(found.problems)
+        assert "timeline_apply gone, manage.py timeline_apply promo" in "".join(found.problems)
+
+    def test_stops_counting_them(self, make_task, now, monkeypatch):
+        monkeypatch.setattr(diagnosis, "MAX_COUNTED", 2)
+        for _ in range(4):
+            make_task(task_key="promo.call")
+
+        assert "promo.call (2 or more)" in "".join(look(now).problems)
 
     def test_sees_another_sites_database(self, now, settings):
         settings.TIMELINE = {"SITE": "staging"}
@@ -270,8 +302,8 @@ class TestAClockThatWasAhead:
 
     def test_is_told_with_the_time_when_runs_begin_again_and_the_remedy(self, now):
         with only_timelines(Nightly):
-            recur(Ahead(), now=now + timedelta(days=366), using="default")
-            recur(Ahead(), now=now, using="default")
+            recur(NextBeginnings(), now=now + timedelta(days=366), using="default")
+            recur(NextBeginnings(), now=now, using="default")
 
             [said] = self.said(now)
 
@@ -282,7 +314,7 @@ class TestAClockThatWasAhead:
         with only_timelines(Nightly):
             assert not self.said(now)
             for days in range(3):
-                recur(Ahead(), now=now + timedelta(days=days), using="default")
+                recur(NextBeginnings(), now=now + timedelta(days=days), using="default")
 
             assert not self.said(now + timedelta(days=2))
             assert not self.said(now + timedelta(days=9))

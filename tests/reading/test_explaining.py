@@ -1,5 +1,6 @@
 """Explain: one story for each way a task can stand or end."""
 
+import re
 from datetime import timedelta
 from uuid import UUID
 
@@ -7,16 +8,18 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Cancel, Discard, Retry, RetryAfter, Timeline, after, at, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.running import run
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import run
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.reading.explaining import explain, why
-from timeline.shortcuts import cancel, emit, leave, move, reconcile, redrive, schedule
+from timeline.reading.explanation import explain, why
+from timeline.shortcuts import cancel, emit, leave, move, reconcile, redrive, run_now, schedule, start
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
+
+BY_ITS_SCHEDULE = "; by its schedule it would be due on 2026-03-06 09:00 UTC: at ships_at"
 
 
 class Delivery(Timeline):
@@ -72,12 +75,13 @@ def told(clock):
     return tell
 
 
+@pytest.mark.timeline(raises=False)
 class TestExplain:
     def test_says_where_it_comes_from_and_when_it_is_due(self, ship, told, order):
         assert told(ship) == [
             f"delivery.ship for testapp.order {order.pk} belongs to the run of delivery that started on"
             " 2026-03-01 09:00 UTC with the event order.placed.",
-            "It is due on 2026-03-06 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
+            "It is due on 2026-03-06 09:00 UTC: at ships_at (ships_at: 2026-03-06 09:00 UTC).",
             "It waits for its time, 2026-03-06 09:00 UTC.",
             "If it completes, delivery.ask follows.",
         ]
@@ -92,9 +96,18 @@ class TestExplain:
         clock.run_next()
 
         assert told(ship)[1:] == [
-            "It was due on 2026-03-06 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
+            "It was due on 2026-03-06 09:00 UTC: at ships_at (ships_at: 2026-03-06 09:00 UTC).",
             "Attempt 1 started on 2026-03-06 09:00 UTC by story clock.",
             'It was completed on 2026-03-06 09:00 UTC. Its result: {"parcels": 2}.',
+        ]
+
+    def test_shows_seconds_where_two_of_its_times_are_of_one_minute(self, ship, told, clock, now):
+        clock.set(now + timedelta(days=5, seconds=10))
+        clock.run_due()
+
+        assert told(ship)[1:3] == [
+            "It was due on 2026-03-06 09:00:00 UTC: at ships_at (ships_at: 2026-03-06 09:00:00 UTC).",
+            "Attempt 1 started on 2026-03-06 09:00:10 UTC by story clock.",
         ]
 
     def test_says_when_it_was_due_first_of_what_is_tried_again(self, ship, told, clock):
@@ -105,7 +118,7 @@ class TestExplain:
         clock.run_due()
 
         assert ScheduledTask.objects.get(pk=ship.pk).scheduled_at > ship.scheduled_at
-        assert told(ship)[1].startswith("It was due on 2026-03-06 09:00 UTC: at ships_at")
+        assert told(ship)[1].startswith("It was due on 2026-03-06 09:00:00 UTC: at ships_at")
 
     @pytest.mark.parametrize(
         ("note", "ending"),
@@ -127,15 +140,16 @@ class TestExplain:
         clock.run_next()
 
         assert "its guard said no (unless <lambda>)" in told(ship)[-2]
+        assert told(ship)[-3].endswith(", and did not enter its handler.")
 
     def test_says_how_its_attempts_failed(self, ship, told, clock):
         Order.objects.update(note="fail")
 
         clock.run_next()
-        assert "Attempt 1 ended on 2026-03-06 09:00 UTC without success: ValueError: boom." in told(ship)
+        assert "Attempt 1 ended on 2026-03-06 09:00:00 UTC without success: ValueError: boom." in told(ship)
         clock.run_next()
 
-        assert told(ship)[-2] == "It was discarded on 2026-03-06 09:00 UTC: ValueError: boom."
+        assert re.fullmatch(r"It was discarded on 2026-03-06 09:00:1\d UTC: ValueError: boom\.", told(ship)[-2])
 
     def test_ends_each_sentence_once(self, ship, told, clock):
         """Also where the message of an error is a sentence of its own."""
@@ -143,7 +157,7 @@ class TestExplain:
 
         clock.run_next()
 
-        assert "Attempt 1 ended on 2026-03-06 09:00 UTC without success: ValueError: The carrier is closed." in told(
+        assert "Attempt 1 ended on 2026-03-06 09:00:00 UTC without success: ValueError: The carrier is closed." in told(
             ship
         )
 
@@ -185,12 +199,14 @@ class TestExplain:
         run(task_ids=[ship.pk], clock=lambda: late, using="default")
 
         assert "too late: it was to run before 2026-03-08 09:00 UTC" in told(ship)[-2]
+        assert told(ship)[-3].startswith("Attempt 1 began on 2026-03-10 09:00 UTC")
+        assert told(ship)[-3].endswith(", and did not enter its handler.")
 
     def test_says_that_it_was_moved(self, ship, told, now):
         move(ship, at=now + timedelta(days=7), reason="a holiday", actor="ada")
 
         lines = told(ship)
-        assert lines[1].startswith("It is due on 2026-03-08 09:00 UTC: at ships_at")
+        assert lines[1].startswith(f"It is due on 2026-03-08 09:00 UTC{BY_ITS_SCHEDULE}")
         assert lines[2] == (
             "On 2026-03-01 09:00 UTC it was moved from 2026-03-06 09:00 UTC to 2026-03-08 09:00 UTC: a holiday, by ada."
         )
@@ -200,7 +216,7 @@ class TestExplain:
         move(ship, at=now + timedelta(days=8), reason="another one")
 
         assert told(ship)[1:4] == [
-            "It is due on 2026-03-09 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
+            f"It is due on 2026-03-09 09:00 UTC{BY_ITS_SCHEDULE} (ships_at: 2026-03-06 09:00 UTC).",
             "On 2026-03-01 09:00 UTC it was moved from 2026-03-06 09:00 UTC to 2026-03-08 09:00 UTC: a holiday, by ada.",
             "On 2026-03-01 09:00 UTC it was moved from 2026-03-08 09:00 UTC to 2026-03-09 09:00 UTC: another one.",
         ]
@@ -210,10 +226,36 @@ class TestExplain:
         stage(now=clock.now, using="default")
         [moved] = move(ship, at=now + timedelta(days=7), reason="a holiday")
 
-        assert told(moved)[1].startswith(
-            "It is due on 2026-03-08 09:00 UTC, moved from 2026-03-06 09:00 UTC: at ships_at"
-        )
+        assert told(moved)[1].startswith(f"It is due on 2026-03-08 09:00 UTC{BY_ITS_SCHEDULE}")
         assert told(ship)[-2] == "It was cancelled on 2026-03-07 09:00 UTC: it was moved: a holiday."
+
+    def test_says_that_it_was_made_due_and_when_it_would_have_been(self, ship, told, clock):
+        run_now(ship, reason="I want to see it", actor="ada")
+        clock.run_due()
+
+        lines = told(ship)
+        assert lines[1].startswith(
+            "It was due on 2026-03-01 09:00 UTC; by its schedule it would have been due on 2026-03-06 09:00 UTC: at ships_at"
+        )
+        assert lines[2] == "On 2026-03-01 09:00 UTC it was made due at once: I want to see it, by ada."
+
+    def test_says_of_a_revision_that_is_run_again_when_it_would_have_been_due(self, ship, told, clock, now):
+        clock.run_next()
+        clock.advance(hours=1)
+        [again] = redrive(ship, reason="once more")
+
+        assert told(again)[1].startswith(
+            "It is due on 2026-03-06 10:00 UTC; by its schedule it would be due on 2026-03-06 09:00 UTC: at ships_at"
+        )
+
+    def test_says_that_a_run_counts_from_a_time_to_come(self, order, told, now, clock):
+        run = start(Delivery, order, started_at=now + timedelta(hours=2)).run
+        task = ScheduledTask.objects.get(run=run)
+
+        assert "belongs to the run of delivery that counts from 2026-03-01 11:00 UTC." in told(task)[0]
+        cancel(task, reason="no")
+        clock.advance(hours=3)
+        assert "belongs to the run of delivery that counts from 2026-03-01 11:00 UTC." in told(task)[0]
 
     def test_names_the_next_revision(self, ship, told, now):
         cancel(ship, reason="no")
@@ -221,6 +263,7 @@ class TestExplain:
 
         assert told(ship)[-1] == f"Its next revision, {again.pk}, is available, due on 2026-03-01 09:00 UTC."
         assert " (revision 2) " in told(again)[0]
+        assert "On 2026-03-01 09:00 UTC it was decided to run it again: yes." in told(again)
 
     def test_says_that_its_worker_was_lost(self, ship, told, now, clock):
         ScheduledTask.objects.update(state=State.AVAILABLE, scheduled_at=now)
@@ -263,11 +306,11 @@ class TestExplain:
         ],
     )
     def test_says_where_it_rests(self, make_task, told, state, rests):
-        assert rests in told(make_task(state=state))
+        assert rests in told(make_task(task_key="delivery.ship", state=state))
 
     @pytest.mark.parametrize("state", [State.SCHEDULED, State.AVAILABLE, State.ACTIVE])
     def test_asks_for_a_worker_when_it_is_overdue(self, make_task, told, clock, now, state):
-        row = make_task(state=state)
+        row = make_task(task_key="delivery.ship", state=state)
         asked = "It is overdue: is a worker running?"
         assert asked not in told(row)
 
@@ -276,7 +319,13 @@ class TestExplain:
         assert (asked in told(row)) == (state != State.ACTIVE)
 
     def test_says_that_its_handler_is_not_known_any_more(self, make_task, told):
-        assert "no handler of this key is known any more" in told(make_task(task_key="gone.work"))[1]
+        said = told(make_task(task_key="gone.work"))
+
+        assert "no handler of this key is known any more" in said[1]
+        assert said[-1] == (
+            "It has no definition any more, so that nothing runs it, and nothing cancels it: until the code has gone.work "
+            "again, or somebody applies the plan, with manage.py timeline_apply gone."
+        )
 
 
 class DeliveryInShadow(Delivery):

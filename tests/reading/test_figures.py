@@ -6,9 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from timeline.features.maintenance.figures import SIZE, busiest, figures, spans
 from timeline.models import Figure
-from timeline.reading.figures import busiest, figures, spans
-from timeline.timing.buckets import SIZE
 
 NOW = datetime(2026, 3, 1, 9, 40, tzinfo=UTC)
 HOUR = timedelta(hours=1)

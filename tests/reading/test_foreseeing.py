@@ -10,8 +10,8 @@ from timeline import Timeline, after, at, before, task
 from timeline.exceptions import DateOutOfRange, NaiveDatetime, UnknownTimeline, WrongEntity
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.reading.foreseeing import foreseen, foreseen_of, preview
+from timeline.operations.cancel import cancel
+from timeline.reading.outlook import foreseen, foreseen_of, preview
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 

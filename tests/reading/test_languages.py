@@ -9,7 +9,7 @@ import pytest
 from django.utils import translation
 
 from timeline.models import ScheduledTask
-from timeline.reading.picturing import picture
+from timeline.reading.text_pictures import picture
 from timeline.shortcuts import emit, explain, move
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.urls import set_script_prefix
 
-from timeline.reading.linking import link_to
+from timeline.timelines import link_to
 
 DEAD = "timeline_scheduledtask_dead"
 

@@ -10,8 +10,8 @@ import pytest
 from tests.machines import Booking
 from timeline import BACK, IGNORE, OPEN, STAY, Machine, on
 from timeline.exceptions import InvalidInput
-from timeline.reading.machine_pictures import LONGEST, machine_picture
-from timeline.reading.machines import MoveLine
+from timeline.features.machines.pictures import LONGEST, machine_picture
+from timeline.features.machines.reading import MoveLine
 from timeline.timelines import Alerts
 
 AT = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

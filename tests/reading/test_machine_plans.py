@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tours import Before, Now, toured
-from timeline.reading.machine_plans import machine_plans
+from timeline.features.machines.plans import machine_plans
 from timeline.shortcuts import leave
 from timeline.testing import only_timelines
 

@@ -8,9 +8,9 @@ from django.core.management import call_command
 from project.accounts.timelines import Trial
 from tests.machines import Booking, S, placed
 from timeline import Machine, after, task
+from timeline.features.machines.reading import SHOWN, machine_lines, state_of, states_of, taken_by
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.reading.inventory import inventory
-from timeline.reading.machines import SHOWN, machine_lines, state_of, states_of, taken_by
 from timeline.shortcuts import emit, explain
 from timeline.testing import only_timelines
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from timeline.lifecycle import State
 from timeline.models import LogEntry
-from timeline.reading.explaining import explain, why
-from timeline.reading.masking import masked, masked_entry
+from timeline.reading.explanation import explain, why
+from timeline.reading.masks import masked, masked_entry
 
 ERROR = {"class": "ValueError", "message": "IBAN DE89 is closed", "traceback": "…"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.machines import Booking
 from tests.reading.test_machine_pictures import Door
 from timeline import Machine, Timeline, after, task
-from timeline.reading.mermaid import mermaid_of
+from timeline.reading.text_pictures import mermaid_of
 
 
 class TestMermaid:

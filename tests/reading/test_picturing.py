@@ -1,12 +1,14 @@
 """Picture: past, now and foreseen on one axis."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.reading.picturing import picture
+from timeline.reading.text_pictures import picture
 from timeline.shortcuts import cancel, start
 from timeline.testing import only_timelines
 
@@ -60,6 +62,31 @@ class TestPicture:
             "  ┄ 2026-03-05 09:00  delivery.ask     foreseen: 2 days after ship completes",
             "  ┄ some day          delivery.remind  foreseen: 1 day after bill completes",
         ]
+
+    def test_shows_seconds_where_things_are_of_one_minute(self, order, clock):
+        start(Delivery, order)
+        order.ships_at = clock.now + timedelta(days=1, seconds=10)
+        order.save()
+
+        assert picture(order, now=clock.now, using="default").split("\n") == [
+            f"testapp.order {order.pk}",
+            "  ── now: 2026-03-01 09:00:00 UTC ──",
+            "  ○ 2026-03-02 09:00:00  delivery.pack    scheduled",
+            "  ○ 2026-03-02 09:00:10  delivery.bill    scheduled",
+            "  ○ 2026-03-03 09:00:00  delivery.ship    scheduled",
+            "  ┄ 2026-03-03 09:00:10  delivery.remind  foreseen: 1 day after bill completes",
+            "  ┄ 2026-03-05 09:00:00  delivery.ask     foreseen: 2 days after ship completes",
+        ]
+
+    def test_leaves_room_for_them_where_there_is_no_time(self, order, clock):
+        start(Delivery, order)
+        clock.set(clock.now + timedelta(days=1, seconds=-10))
+
+        shown = picture(order, now=clock.now, using="default").split("\n")
+        assert "  ┄ some day          delivery.remind  foreseen: 1 day after bill completes" in shown
+        clock.advance(seconds=20)
+        shown = picture(order, now=clock.now, using="default").split("\n")
+        assert "  ┄ some day             delivery.remind  foreseen: 1 day after bill completes" in shown
 
     def test_marks_what_would_have_run_and_what_is_ahead_in_shadow(self, order, clock):
         with only_timelines(DeliveryInShadow):
@@ -126,3 +153,20 @@ class TestPicture:
 
         assert {line.split()[0] for line in shown[1:-2]} == set("○◎●↻✓✗–")
         assert {line.split()[4] for line in shown[1:-2]} == set(State)
+
+
+class TestPictureOfAFailure:
+    @pytest.mark.parametrize(
+        ("reason", "error", "said"),
+        [
+            ("error", "builtins.KeyError: 'name'", "discarded (builtins.KeyError: 'name')"),
+            ("error", "", "discarded ('name')"),  # Erased.
+            ("handler", "timeline.exceptions.Discard: 'name'", "discarded (its handler decided so: 'name')"),
+        ],
+    )
+    def test_names_the_class_of_an_error(self, order, make_task, now, reason, error, said):
+        about = {"entity_label": "testapp.order", "entity_id": str(order.pk)}
+        told = {"state": State.DISCARDED, "reason_code": reason, "reason": "'name'", "error": error}
+        make_task(task_key="delivery.pack", **about, **told)
+
+        assert picture(order, now=now, using="default").split("\n")[1].endswith(said)

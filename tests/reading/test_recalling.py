@@ -8,11 +8,10 @@ from django.utils import translation
 from timeline import reasons
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask
-from timeline.reading.explaining import why
-from timeline.reading.masking import masked, without_people
-from timeline.reading.recalling import recall
-from timeline.reading.retelling import retold
-from timeline.store.writing import Write, apply
+from timeline.reading.explanation import why
+from timeline.reading.masks import masked, without_people
+from timeline.reading.reason_texts import recall, retold
+from timeline.store.transition import Write, apply
 
 CHANGED = reasons.ANCHOR_CHANGED(anchor="ends_at")
 

@@ -8,8 +8,8 @@ from django.utils import translation
 from timeline import reasons
 from timeline.lifecycle import State
 from timeline.models import LogEntry
-from timeline.reading.masking import masked_entry
-from timeline.reading.retelling import is_of_the_system, retold
+from timeline.reading.masks import masked_entry
+from timeline.reading.reason_texts import is_of_the_system, retold
 
 
 def entry_of(reason, **changed):

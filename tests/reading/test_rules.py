@@ -8,7 +8,7 @@ import pytest
 from django.utils import translation
 
 from timeline import Timeline, after, daily, hourly, task
-from timeline.reading.rules import rules_of
+from timeline.reading.inventory import rules_of
 from timeline.registry import registry
 from timeline.testing import only_timelines
 

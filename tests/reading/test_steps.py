@@ -7,10 +7,10 @@ import pytest
 from django.core.management import call_command
 
 from tests.resting import Billing, Failing, recorded, run_once
+from timeline.features.steps.reading import how_long, steps_of_task, told_steps
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepRecord
-from timeline.reading.explaining import explain
-from timeline.reading.steps import how_long, steps_of_task, told_steps
+from timeline.reading.explanation import explain
 from timeline.shortcuts import cancel, redrive, step_happened
 from timeline.testing import StoryClock, only_timelines
 
@@ -144,7 +144,7 @@ class TestStory:
             printed = StringIO()
             call_command("timeline_explain", "testapp.order", str(order.pk), stdout=printed)
 
-        assert "Step upload: done in attempt 1 on 2026-03-02 09:00 UTC" in printed.getvalue()
+        assert "Step upload: done in attempt 1 on 2026-03-02 09:00:00 UTC" in printed.getvalue()
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0.0004, "0 ms"), (0.4, "400 ms"), (2.34, "2.3 s"), (200, "0:03:20")])

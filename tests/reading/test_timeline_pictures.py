@@ -14,7 +14,7 @@ from project.billing.timelines.customers import Onboarding
 from project.billing.timelines.settlement import Settlement
 from tests.machines import Booking
 from timeline import Timeline, after, after_run, at, before, created, daily, each_of, every, task, wait_for
-from timeline.reading.machine_pictures import machine_picture
+from timeline.features.machines.pictures import machine_picture
 from timeline.reading.picture_shapes import CARD, CHIP, EDGE, PAD, SIGNS, Chip
 from timeline.reading.timeline_pictures import guards_of, starts_of, timeline_picture
 from timeline.registry import registry

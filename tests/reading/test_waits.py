@@ -7,11 +7,11 @@ import pytest
 from tests.engine.conftest import declared
 from tests.engine.test_waiting import TEN_MINUTES, asking
 from timeline import Timeline, approval, task
+from timeline.features.steps.reading import share, steps_of_task
+from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import Reason
-from timeline.operations.moving import move
-from timeline.reading.explaining import explain
-from timeline.reading.steps import share, steps_of_task
-from timeline.reading.waits import wait_of
+from timeline.operations.move import move
+from timeline.reading.explanation import explain
 
 pytestmark = pytest.mark.django_db
 __all__ = ["declared"]
@@ -38,7 +38,7 @@ class TestATaskThatWaits:
         run_at(row, later)
         emit_at("otp.given", order, later + timedelta(minutes=1))
 
-        assert "On 2026-03-02 09:01 UTC it was waked: otp.given came." in story(row, later + timedelta(minutes=1))
+        assert "On 2026-03-02 09:01 UTC it was woken: otp.given came." in story(row, later + timedelta(minutes=1))
 
     @pytest.mark.parametrize(("comes", "said"), [(True, "it came"), (False, "nothing came")])
     def test_says_how_its_wait_ended(self, declared, run_at, later, order, emit_at, comes, said):

@@ -15,13 +15,16 @@ from tests.store.rules import SENT, Move
 from tests.testapp.models import Order
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
-from timeline.dispatch import claiming, extending, rescuing, signing, staging
-from timeline.engine import attempting
+from timeline.dispatch import claim as dispatch_claim
+from timeline.dispatch import poll, rescue, worker_signs
+from timeline.engine import attempts
+from timeline.features.machines import one_trip, store
 from timeline.lifecycle import LEASED, State
 from timeline.models import ScheduledTask, Sign, TimelineRun
-from timeline.operations import _calling_off
+from timeline.operations import leave
 from timeline.planning import Times
-from timeline.store import machines, moving_at_once, writing
+from timeline.store import transition
+from timeline.store.floors import BEGINNING
 from timeline.timing import EARLIEST, LATEST
 
 Tasks = Sequence[ScheduledTask]
@@ -34,29 +37,29 @@ FREE: Final = {"limit_key": "", "slot": 0}
 FAR: Final = LATEST - timedelta(days=1)
 
 
-def write_of(task: ScheduledTask, move: Move) -> writing.Write:
+def write_of(task: ScheduledTask, move: Move) -> transition.Write:
     """The move as the writer takes it."""
     given = {field.name: getattr(move, field.name) for field in fields(move) if field.name not in ("sent", "logged")}
     if move.times is not None:
         given["times"] = Times(**{field.name: getattr(move.times, field.name) for field in fields(move.times)})
-    return writing.Write(task=task, **given)
+    return transition.Write(task=task, **given)
 
 
 def apply(tasks: Tasks, moves: Moves, _common: Move, *, wait: bool) -> Made:
     """The writer: given rows, and a move of its own for each."""
     writes = [write_of(task, move) for task, move in zip(tasks, moves, strict=True) if move is not None]
-    done = writing.apply(writes, now=NOW, using="default", wait=wait)
+    done = transition.apply(writes, now=NOW, using="default", wait=wait)
     return Made(moves, len(done), done)
 
 
 def stage(_tasks: Tasks, moves: Moves, _common: Move) -> Made:
     """What waits and is due."""
-    return Made(moves, staging.stage(now=NOW, using="default"))
+    return Made(moves, poll.stage(now=NOW, using="default"))
 
 
 def claim(tasks: Tasks, moves: Moves, _common: Move) -> Made:
     """What is available. The claim chooses its token."""
-    batches = claiming.claim(now=NOW, using="default")
+    batches = dispatch_claim.claim(now=NOW, using="default")
     tokens = {task_id: batch.token for batch in batches for task_id in batch.task_ids}
     lease = get_settings().resend_after
     made = [
@@ -69,14 +72,14 @@ def claim(tasks: Tasks, moves: Moves, _common: Move) -> Made:
 def begin(tasks: Tasks, moves: Moves, common: Move) -> Made:
     """What may be started of given rows."""
     worker = common.worker or ""
-    begun = attempting.begin_attempts([task.pk for task in tasks], token=TOKEN, worker=worker, now=NOW, using="default")
+    begun = attempts.begin_attempts([task.pk for task in tasks], token=TOKEN, worker=worker, now=NOW, using="default")
     return Made(moves, len(begun), [attempt.task for attempt in begun])
 
 
 def begin_group(tasks: Tasks, moves: Moves, common: Move) -> Made:
     """What is available of a kind."""
-    asked = {"priority": 0, "most": len(tasks), "since": None, "worker": common.worker or ""}
-    begun = attempting.begin_group(TASK_KEY, **asked, now=NOW, using="default")
+    asked = {"priority": 0, "most": len(tasks), "since": BEGINNING, "worker": common.worker or ""}
+    begun = attempts.begin_group(TASK_KEY, **asked, now=NOW, using="default")
     return Made(moves, len(begun), [attempt.task for attempt in begun])
 
 
@@ -89,7 +92,7 @@ def call_off(tasks: Tasks, moves: Moves, common: Move, *, whose: str) -> Made:
         "kin": dialect_of("default").entities_of([(label, key), ("testapp.parcel", "1")]),
         "runs": {"runs": dialect_of("default").list_of(runs)},
     }
-    done = _calling_off.call_off(whose, named[whose], reason=common.reason, now=NOW, using="default")
+    done = leave.call_off(whose, named[whose], reason=common.reason, now=NOW, using="default")
     return Made(moves, len(done), done)
 
 
@@ -106,28 +109,28 @@ def move_at_once(tasks: Tasks, moves: Moves, _common: Move) -> Made:
         "occurred_at": NOW,
         "recorded_at": NOW,
     }
-    going = machines.Going([machines.Step(run, "here", "", None)], event="stays", actor="", now=NOW, using="default")
+    going = store.Going([store.MoveStep(run, "here", "", None)], event="stays", actor="", now=NOW, using="default")
     writes = [write_of(task, move) for task, move in zip(tasks, moves, strict=True) if move is not None]
     about = {"entity_label": run.entity_label, "entity_id": run.entity_id}
-    moving_at_once.move_at_once(going, event | about, writes, [], now=NOW, using="default")
+    one_trip.move_at_once(going, event | about, writes, [], now=NOW, using="default")
     return Made(moves, len(writes), [write.task for write in writes])
 
 
 def hand_back(tasks: Tasks, moves: Moves, _common: Move) -> Made:
     """What is claimed, and has not been started."""
-    batch = claiming.ClaimedBatch(TASK_KEY, "default", TOKEN, [task.pk for task in tasks])
-    return Made(moves, claiming.hand_back([batch], using="default"))
+    batch = dispatch_claim.ClaimedBatch(TASK_KEY, "default", TOKEN, [task.pk for task in tasks])
+    return Made(moves, dispatch_claim.hand_back([batch], using="default"))
 
 
 def extend(tasks: Tasks, moves: Moves, _common: Move) -> Made:
     """What a worker runs."""
-    return Made(moves, extending.extend_leases({task.pk: task.attempt for task in tasks}, using="default"))
+    return Made(moves, worker_signs.extend_leases({task.pk: task.attempt for task in tasks}, using="default"))
 
 
 def let_go(_tasks: Tasks, moves: Moves, _common: Move) -> Made:
     """What a worker runs that gives no sign any more. It does not say how many they are."""
     Sign.objects.create(worker="silent", seen_at=EARLIEST, missed_at=EARLIEST)
-    signing.let_go_of_the_silent(just_waited=False, using="default")
+    worker_signs.let_go_of_the_silent(just_waited=False, using="default")
     return Made(moves, sum(move is not None for move in moves))
 
 
@@ -137,7 +140,7 @@ def resend(tasks: Tasks, moves: Moves, _common: Move) -> Made:
     again = Move(lease=2 * wait, evidence={"resend": 1})
     first = Move(lease=wait, sent=SENT, logged=False)
     made = [move and (again if task.sent_at else first) for task, move in zip(tasks, moves, strict=True)]
-    return Made(made, len(rescuing.rescue(now=NOW, using="default").resend))
+    return Made(made, len(rescue.rescue(now=NOW, using="default").resend))
 
 
 def as_it_is(_row: Row, _count: int) -> dict[str, Any]:

@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
+from timeline.features.holds.store import admit, admitted_among, let_go, prune_admissions, withdraw, would_start
 from timeline.ids import uuid7
 from timeline.lifecycle import Reason, State
 from timeline.models import Admission
-from timeline.operations.moving import move
-from timeline.store.admitting import admit, admitted_among, let_go, prune_admissions, withdraw, would_start
+from timeline.operations.move import move
 
 pytestmark = pytest.mark.django_db
 

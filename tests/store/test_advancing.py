@@ -9,8 +9,7 @@ import pytest
 from tests.store.checking import Stored
 from tests.store.moves import ILLEGAL, NOW, PAIRS, Kind
 from timeline.lifecycle import OPEN, Reason, State, Trigger
-from timeline.store.advancing import advance
-from timeline.store.noticing import noticing
+from timeline.store.transition import advance, noticing
 
 REASON = Reason.operator("asked for", "ada")
 STEPS = [

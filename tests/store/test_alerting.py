@@ -9,7 +9,7 @@ from django.test import override_settings
 
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.alerting import TELL, alert_discards, alert_missed, alert_unpolled
+from timeline.store.alerts import TELL, alert_discards, alert_missed, alert_unpolled
 
 
 @pytest.fixture(autouse=True)

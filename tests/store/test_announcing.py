@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from timeline import RetryAfter, Timeline, after, task
 from timeline.clocks import story_now
-from timeline.engine.running import run
+from timeline.engine.groups import run
 from timeline.models import ScheduledTask
 from timeline.shortcuts import move, run_now, schedule, start
 from timeline.signals import work_due, work_soon

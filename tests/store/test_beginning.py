@@ -10,7 +10,7 @@ from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
 from timeline.exceptions import DateOutOfRange
 from timeline.models import ScheduledTask, TimelineRun, ref_of
-from timeline.store.beginning import FEW, begin_runs, constantly, needs_savepoint, plan_runs
+from timeline.store.run_insert import FEW, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.testing import only_timelines
 
 TOO_LATE = datetime(9001, 1, 1, tzinfo=UTC)

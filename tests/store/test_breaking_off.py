@@ -7,8 +7,7 @@ import threading
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from timeline.engine.recording import wait_for_no_lock_long
-from timeline.store.breaking_off import break_off
+from timeline.engine.shared_transaction import break_off, wait_for_no_lock_long
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 

@@ -11,8 +11,7 @@ import pytest
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.planning import Times
-from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, as_changes, columns_of, seconds
-from timeline.store.changes import Write
+from timeline.store.changes import MAX_ACTOR, MAX_REASON, Write, as_changes, columns_of, seconds
 
 REASON = Reason.operator("asked for", "ada")
 

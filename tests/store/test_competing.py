@@ -4,12 +4,12 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, after, task
+from timeline.features.limits.keys import compete, hand_on, handed_on
 from timeline.lifecycle import State, Trigger
 from timeline.models import ScheduledTask
 from timeline.shortcuts import emit_many, schedule, start
-from timeline.store.competing import compete, hand_on, handed_on
-from timeline.store.creating import next_revision
-from timeline.store.writing import Write
+from timeline.store.new_rows import next_revision
+from timeline.store.transition import Write
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.counting import DETAIL, KIND, Ask, Counted, counted_apart, counts_of
+from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 
 PAIRS = [(key, state.value) for key in ("trial.remind", "trial.expire") for state in (State.SCHEDULED, State.CANCELLED)]
 
@@ -32,7 +32,7 @@ def _rows(make_task):
 class TestCountsOf:
     @pytest.mark.usefixtures("_rows")
     def test_counts_each_pair_apart_in_one_statement(self, django_assert_num_queries):
-        asks = [Ask("all", alike(), PAIRS), Ask("cancelled", alike().filter(state=State.CANCELLED), PAIRS)]
+        asks = [Pairs("all", alike(), PAIRS), Pairs("cancelled", alike().filter(state=State.CANCELLED), PAIRS)]
 
         with django_assert_num_queries(1):
             counts = counts_of(asks, most=10, using="default")
@@ -47,13 +47,13 @@ class TestCountsOf:
     @pytest.mark.usefixtures("_rows")
     @pytest.mark.parametrize(("most", "counted"), [(1, 2), (2, 3), (3, 3)])
     def test_stops_at_one_more_than_the_most(self, most, counted):
-        counts = counts_of([Ask("all", alike(), PAIRS[:1])], most=most, using="default")
+        counts = counts_of([Pairs("all", alike(), PAIRS[:1])], most=most, using="default")
 
         assert counts == {("all", "trial.remind", "scheduled"): counted}
 
     @pytest.mark.usefixtures("_rows")
     def test_asks_nothing_where_there_is_nothing_to_count(self, django_assert_num_queries):
-        asks = [Ask("none", ScheduledTask.objects.none(), PAIRS), Ask("no pairs", alike(), [])]
+        asks = [Pairs("none", ScheduledTask.objects.none(), PAIRS), Pairs("no pairs", alike(), [])]
 
         with django_assert_num_queries(0):
             assert counts_of(asks, most=10, using="default") == {}
@@ -62,7 +62,7 @@ class TestCountsOf:
     def test_takes_texts_as_they_are(self):
         hostile = [("x' OR '1'='1", "%s"), ("trial.remind", "scheduled")]
 
-        assert counts_of([Ask("'; --", alike(), hostile)], most=10, using="default") == {
+        assert counts_of([Pairs("'; --", alike(), hostile)], most=10, using="default") == {
             ("'; --", "trial.remind", "scheduled"): 3
         }
 

@@ -11,7 +11,7 @@ from timeline import Retry, Timeline, task
 from timeline.exceptions import AlreadyOpen
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.creating import (
+from timeline.store.new_rows import (
     create_missing,
     create_tasks,
     declared_columns,

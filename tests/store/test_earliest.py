@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import ScheduledTask
-from timeline.store.earliest import First, first_of_kinds, first_page
+from timeline.store.earliest import FirstAsked, first_of_kinds, first_page
 
 KINDS = ("trial.remind", "trial.expire")
 
@@ -39,7 +39,7 @@ class TestFirstOfKinds:
         tasks = ScheduledTask.objects.exclude(entity_id="4")
 
         with django_assert_max_num_queries(2):
-            [found] = first_of_kinds(tasks, KINDS, [First(states, latest)], most)
+            [found] = first_of_kinds(tasks, KINDS, [FirstAsked(states, latest)], most)
 
         wanted = [row for row in rows if row.task_key in KINDS and row.state in states and row.entity_id != "4"]
         wanted.sort(key=lambda row: (row.scheduled_at, row.pk), reverse=latest)
@@ -50,12 +50,12 @@ class TestFirstOfKinds:
 
     @pytest.mark.usefixtures("rows")
     def test_are_none_of_no_kind_and_where_none_may_be_seen(self):
-        assert first_of_kinds(ScheduledTask.objects.all(), [], [First(OPEN)], 5) == [[]]
-        assert first_of_kinds(ScheduledTask.objects.none(), KINDS, [First(OPEN), First(FINAL)], 5) == [[], []]
+        assert first_of_kinds(ScheduledTask.objects.all(), [], [FirstAsked(OPEN)], 5) == [[]]
+        assert first_of_kinds(ScheduledTask.objects.none(), KINDS, [FirstAsked(OPEN), FirstAsked(FINAL)], 5) == [[], []]
 
     @pytest.mark.usefixtures("rows")
     def test_are_read_together_on_each_side(self, django_assert_max_num_queries):
-        tasks, sides = ScheduledTask.objects.all(), [First(FINAL, latest=True), First(OPEN)]
+        tasks, sides = ScheduledTask.objects.all(), [FirstAsked(FINAL, latest=True), FirstAsked(OPEN)]
 
         with django_assert_max_num_queries(2):
             past, ahead = first_of_kinds(tasks, KINDS, sides, 5)
@@ -106,7 +106,7 @@ class TestFirstPage:
         meant = ScheduledTask.objects.filter(ASKED[asked])
         seen, rows = [], meant
 
-        while found := first_page(rows, First(shown, latest), most):
+        while found := first_page(rows, FirstAsked(shown, latest), most):
             seen += found
             at, key, way = found[-1].scheduled_at, found[-1].pk, "lt" if latest else "gt"
             rows = meant.filter(Q(**{f"scheduled_at__{way}": at}) | Q(**{"scheduled_at": at, f"pk__{way}": key}))
@@ -119,7 +119,7 @@ class TestFirstPage:
         task = make_task(task_key=KINDS[0])
         tasks = ScheduledTask.objects.filter(task_key=KINDS[0]).select_related("run").defer("payload")
 
-        [found] = first_page(tasks, First(OPEN), 5)
+        [found] = first_page(tasks, FirstAsked(OPEN), 5)
 
         assert found == task
         assert found.get_deferred_fields() == {"payload"}

@@ -7,11 +7,11 @@ from django.test.utils import CaptureQueriesContext
 from tests.machines import Booking, S, placed
 from timeline import Machine, Timeline, after, task
 from timeline.checks import check_edges
-from timeline.dispatch.dispatching import dispatch
+from timeline.dispatch.poll import dispatch
+from timeline.features.machines.edges import forget_edges, mind_refusal, missing_edges, remove_edges, see_edges
 from timeline.models import Edge
 from timeline.receivers import on_migrate
 from timeline.shortcuts import emit
-from timeline.store.edges import forget_edges, mind_refusal, missing_edges, remove_edges, see_edges
 from timeline.testing import only_timelines
 from timeline.worker.embedded import Worker
 
@@ -134,6 +134,11 @@ class TestCodeThatIsNew:
             "The database 'default' does not know these moves of the machine door yet: "
             "open → broken, open → shut, shut → open."
         )
+        assert check_edges(None, databases=["default"]) == []
+
+    def test_is_not_named_by_migrate_which_writes_it(self, monkeypatch):
+        monkeypatch.setattr("sys.argv", ["manage.py", "migrate", "--noinput"])
+
         assert check_edges(None, databases=["default"]) == []
 
     def test_names_a_few_of_many(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from uuid import UUID
 
 import pytest
@@ -10,13 +11,22 @@ from django.db import (
     DataError,
     IntegrityError,
     InterfaceError,
+    InternalError,
     OperationalError,
     connection,
     transaction,
 )
 
+from tests.readonly import backend, demote
 from timeline.exceptions import LeaseLost
-from timeline.store.errors import catching, drop_if_lost, is_of_a_lock, is_passing, may_be_written_later
+from timeline.store.database_errors import (
+    catching,
+    drop_if_lost,
+    is_of_a_lock,
+    is_of_the_connection,
+    is_passing,
+    may_be_written_later,
+)
 
 
 class OfTheDriver(Exception):
@@ -45,7 +55,7 @@ class TestIsPassing:
     def test_is_a_lock_of_sqlite(self, name):
         assert is_passing(raised(sqlite=name))
 
-    @pytest.mark.parametrize("code", ["40001", "40P01", "55P03", "08006", "57P01"])
+    @pytest.mark.parametrize("code", ["40001", "40P01", "55P03", "08006", "57P01", "25006"])
     def test_is_a_conflict_or_a_connection_lost_on_postgresql(self, code):
         assert is_passing(raised(sqlstate=code))
 
@@ -77,6 +87,30 @@ class TestIsOfALock:
 
     def test_is_nothing_that_is_not_the_databases(self):
         assert not is_of_a_lock(raised(ValueError, sqlstate="40P01"))
+
+
+class TestIsOfTheConnection:
+    @pytest.mark.parametrize(
+        "error",
+        [
+            raised(),
+            raised(InterfaceError),
+            raised(sqlstate="57P01"),
+            raised(InternalError, sqlstate="25006"),
+            raised(InternalError, sqlstate="25P03"),
+            raised(InternalError, sqlstate="25P04"),
+        ],
+    )
+    def test_is_what_another_connection_may_not_say(self, error):
+        assert is_of_the_connection(error)
+
+    @pytest.mark.parametrize(
+        "error",
+        [raised(InternalError, sqlstate="25P02"), raised(IntegrityError, sqlstate="23505"), ValueError("no")],
+        ids=repr,
+    )
+    def test_is_nothing_that_any_connection_says(self, error):
+        assert not is_of_the_connection(error)
 
 
 class TestMayBeWrittenLater:
@@ -140,6 +174,29 @@ class TestDropIfLost:
 
         assert connection.connection is not None
         connection.close()
+
+    def test_lets_go_of_a_connection_that_cannot_write(self):
+        demote()
+
+        drop_if_lost(raised(InternalError, sqlstate="25006"), "default")
+
+        assert connection.connection is None
+
+    def test_lets_go_of_a_connection_that_was_ended_for_being_idle_in_a_transaction(self):
+        """As PostgreSQL itself ends it: no ``OperationalError``."""
+
+        def act():
+            with transaction.atomic():
+                with connection.cursor() as cursor:
+                    cursor.execute("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
+                time.sleep(0.5)
+                backend()
+
+        with pytest.raises((DatabaseError, InterfaceError)) as ended:
+            act()
+        drop_if_lost(ended.value, "default")
+
+        assert backend()
 
     def test_keeps_one_that_is_there(self):
         connection.ensure_connection()

@@ -6,11 +6,11 @@ import pytest
 
 from tests.engine.fanning import row_of, rows_of, settlement, states_of
 from tests.testapp.models import Order
-from timeline.engine.attempting import begin_attempts
+from timeline.engine.attempts import begin_attempts
+from timeline.features.fan_out.attempts import still_open, write_fanned_out
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.store.fanning import still_open, write_fanned_out
-from timeline.store.writing import Write, apply
+from timeline.store.transition import Write, apply
 from timeline.testing import only_timelines
 
 DONE = Reason(ReasonCode.DONE)

@@ -11,9 +11,9 @@ from django.db.models import Count
 from timeline import reasons
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, Hold, Identity, ScheduledTask, Scope, TimelineRun
-from timeline.reading.recalling import keep_said, said_of, with_said
-from timeline.store.gathering import Words, gather, gather_now
-from timeline.store.writing import Write, apply
+from timeline.reading.reason_texts import keep_said, said_of, with_said
+from timeline.store.multi_query import Words, gather, gather_now
+from timeline.store.transition import Write, apply
 from timeline.testing import StoryClock
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, not_on_hold, on_hold, tasks_under
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
-from timeline.store.holds import OnHold, covers, holds_over, is_any_open, not_on_hold, on_hold, tasks_under
 
 pytestmark = pytest.mark.django_db
 

@@ -12,7 +12,7 @@ from django.db.models.signals import post_init
 from tests.databases import VENDOR
 from timeline.ids import uuid7
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.store.inserting import Grid, Insertion, columns_of, fields_of, insert_in_turn, insert_missing, new_row
+from timeline.store.insert import Grid, Insertion, columns_of, fields_of, insert_in_turn, insert_missing, new_row
 
 pytestmark = pytest.mark.django_db
 

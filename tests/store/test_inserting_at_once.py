@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.testapp.models import Country, Customer, Order, Parcel, Seller
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.models.entities import NO_ENTITY
-from timeline.store.inserting_at_once import insert_at_once
+from timeline.operations.schedule import insert_at_once
 
 pytestmark = pytest.mark.django_db
 

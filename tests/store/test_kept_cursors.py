@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from timeline.store.kept_cursors import bound_cursor
+from timeline.features.steps.store import bound_cursor
 
 pytestmark = pytest.mark.django_db
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection, transaction
@@ -10,19 +10,27 @@ from django.db import connection, transaction
 from tests.store.moves import NOW
 from timeline.dialects import POSTGRESQL
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
-from timeline.store.advancing import advance
-from timeline.store.composing import composed
 from timeline.store.kept_statements import COMPLETE, COMPLETES, FIRST_DUE, KEPT, MOVES, READY_KINDS, moves_call
-from timeline.store.kinds import ready_kinds
-from timeline.store.probing import probe_waiting
+from timeline.store.poll_queries import probe_waiting
+from timeline.store.task_key_stats import ready_kinds
+from timeline.store.transition import Write, advance, apply, as_statement
+from timeline.store.transition_sql import composed
 from timeline.store.triggers import install_triggers
-from timeline.store.writing import Write, apply, as_statement
 from timeline.timing import EARLIEST
 
 pytestmark = [pytest.mark.django_db, pytest.mark.only_postgresql]
 
 KEY = "account.call"
-GROUP = {"task_key": KEY, "priority": 0, "most": 10, "since": EARLIEST, "retried": True, "worker": "w"}
+ANY_ID = UUID(int=0)
+GROUP = {
+    "task_key": KEY,
+    "priority": 0,
+    "most": 10,
+    "since": EARLIEST,
+    "since_id": ANY_ID,
+    "retried": True,
+    "worker": "w",
+}
 DONE = Reason(ReasonCode.DONE)
 HOSTILE = "'); DROP TABLE timeline_logentry; -- %s %(id)s {} \\ \N{SNOWMAN}"
 
@@ -110,10 +118,10 @@ class TestFunctions:
         for name in "abc":
             make_task(task_key=KEY, state=State.SCHEDULED, occurrence=name, scheduled_at=NOW, payload=long)
         asked = {"now": NOW, "using": "default"}
-        shares = {"task_keys": [KEY], "priorities": [0], "sizes": [9], "since": [EARLIEST]}
+        shares = {"task_keys": [KEY], "priorities": [0], "sizes": [9], "since": [EARLIEST], "since_ids": [ANY_ID]}
 
         before = long_values_read()
-        staged = advance("due", Trigger.DUE, most=9, since=EARLIEST, **asked)
+        staged = advance("due", Trigger.DUE, most=9, since=EARLIEST, since_id=ANY_ID, **asked)
         claimed = advance("shares", Trigger.CLAIM, claim_token=uuid4(), **shares, **asked)
         active = make_task(task_key=KEY, state=State.ACTIVE, attempt=1, occurrence="d", payload=long)
         apply([Write(task=active, triggers=(Trigger.COMPLETE,), reason=DONE)], wait=False, **asked)
@@ -147,7 +155,7 @@ class TestWhoCallsThem:
         task = make_task(task_key=KEY, state=State.AVAILABLE)
 
         assert begin() == [{"id": task.pk, "state": "active"}]
-        assert called == ["start_group"]
+        assert called == ["start_from"]
 
     def test_composes_the_statement_if_anything_is_on_hold(self, make_task, called):
         task = make_task(task_key=KEY, state=State.AVAILABLE)
@@ -160,7 +168,7 @@ class TestWhoCallsThem:
     def test_composes_the_statement_for_a_value_that_the_function_does_not_take(self, make_task, called, given):
         task = make_task(task_key=KEY)
 
-        advance("due", Trigger.DUE, most=1, since=EARLIEST, now=NOW, using="default", **given)
+        advance("due", Trigger.DUE, most=1, since=EARLIEST, since_id=ANY_ID, now=NOW, using="default", **given)
 
         task.refresh_from_db()
         assert called == []

@@ -6,10 +6,17 @@ import pytest
 
 from tests.databases import VENDOR
 from timeline.clocks import MachineTime
-from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.worker_signs import keep_paces
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.store.kinds import First, Kind, look_at_kinds, ready_kinds, task_keys_there, timelines_there
+from timeline.store.task_key_stats import (
+    FirstOfKind,
+    Kind,
+    look_at_kinds,
+    ready_kinds,
+    task_keys_there,
+    timelines_there,
+)
 
 SECOND = timedelta(seconds=1)
 
@@ -49,6 +56,7 @@ class TestReadyKinds:
     def test_tells_the_first_of_each_that_was_asked_for(self, make_task, now):
         """On SQLite not since when: its workers share what is due by priority alone."""
         hours = timedelta(hours=1)
+        made = {}
         for task_key, priority, at in (
             ("a.one", 3, now - 9 * hours),
             ("a.one", -2, now),
@@ -56,12 +64,16 @@ class TestReadyKinds:
             ("b.two", 0, now),
             ("c.three", 0, now),
         ):
-            make_task(task_key=task_key, state=State.AVAILABLE, priority=priority, scheduled_at=at)
+            row = make_task(task_key=task_key, state=State.AVAILABLE, priority=priority, scheduled_at=at)
+            made[task_key, priority, at] = row.pk
 
         ready = ready_kinds(["a.one", "b.two", "d.four"], using="default")
 
-        since = {"a.one": now - hours, "b.two": now} if VENDOR == "postgresql" else {"a.one": None, "b.two": None}
-        assert ready == {"a.one": First(-2, since["a.one"]), "b.two": First(0, since["b.two"])}
+        firsts = {"a.one": (-2, now - hours), "b.two": (0, now)}
+        if VENDOR == "postgresql":
+            assert ready == {key: FirstOfKind(*first, made[key, *first]) for key, first in firsts.items()}
+        else:
+            assert ready == {key: FirstOfKind(priority, None) for key, (priority, _at) in firsts.items()}
 
     def test_counts_nothing_that_is_not_available(self, make_task):
         for state in set(State) - {State.AVAILABLE}:
@@ -79,13 +91,15 @@ class TestReadyKinds:
     def test_tells_the_first_of_each(self, make_task, now):
         make_task(task_key="job.one", state=State.AVAILABLE, priority=1, scheduled_at=now - 9 * SECOND)
         make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - SECOND)
-        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - 2 * SECOND)
+        first = make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - 2 * SECOND)
         make_task(task_key="job.two", state=State.SCHEDULED, scheduled_at=now - SECOND)
         make_task(task_key="job.three", state=State.AVAILABLE)
 
         found = ready_kinds(["job.one", "job.two"], using="default")
 
-        assert found == {"job.one": First(0, now - 2 * SECOND if VENDOR == "postgresql" else None)}
+        assert found == {
+            "job.one": FirstOfKind(0, *((now - 2 * SECOND, first.pk) if VENDOR == "postgresql" else (None,)))
+        }
 
 
 class TestLookAtKinds:
@@ -119,11 +133,9 @@ class TestLookAtKinds:
         nothing = Kind(0, 0, None)
         assert found == {"a.one": (2, 1, 0.5), "b.two": (1, 0, None), "c.three": (0, 0, 1), "d.four": nothing}
 
-    @pytest.mark.parametrize(
-        ("ends", "ago", "lately"), [(900, 1, 1), (900, 30, 0), (-1, 1, 0), (59, None, 1), (50, None, 0)]
-    )
+    @pytest.mark.parametrize(("ends", "ago", "lately"), [(900, 1, 1), (900, 30, 0), (-1, 1, 0), (59, None, 0)])
     def test_tells_what_was_sent_lately_however_long_it_is_waited_for(self, on_its_way, ends, ago, lately):
-        """What was handed back is on its way no more; of what an older version claimed, the lease tells."""
+        """What was handed back is on its way no more."""
         on_its_way("a.one", ends, ago)
 
         assert self.look()["a.one"] == (1, lately, None)

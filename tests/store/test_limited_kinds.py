@@ -6,8 +6,8 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
+from timeline.features.limits.places import LimitedKind, competing, limited_kinds
 from timeline.shortcuts import hold, schedule
-from timeline.store.limited_kinds import LimitedKind, competing, limited_kinds
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db

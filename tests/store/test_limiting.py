@@ -6,11 +6,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from timeline.features.limits import places as limits_places
+from timeline.features.limits.places import LimitedKind, WaitingKey, find_waiting, leave_turn, take
 from timeline.lifecycle import State, Trigger
 from timeline.models import ScheduledTask
-from timeline.store import limiting
-from timeline.store.limited_kinds import LimitedKind
-from timeline.store.limiting import Waiting, find_waiting, leave_turn, take
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -77,11 +76,11 @@ class TestFindWaiting:
         waiting("a")
         waiting("a", slot=1, attempt=3)
 
-        assert find_waiting(LimitedKind(KEY, 1), most=9, using="default") == [Waiting("a", 3)]
+        assert find_waiting(LimitedKind(KEY, 1), most=9, using="default") == [WaitingKey("a", 3)]
 
     def test_goes_on_behind_what_it_has_looked_at(self, waiting, make_task, monkeypatch):
         """However many keys are full: no look at them takes long, and each key has its turn."""
-        monkeypatch.setattr(limiting, "LOOKED_AT", 10)
+        monkeypatch.setattr(limits_places, "LOOKED_AT", 10)
         keys = [f"{number:02}" for number in range(25)]
         waiting(*keys)
         for key in keys[:-1]:

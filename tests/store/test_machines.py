@@ -12,10 +12,9 @@ from tests.machines import Booking, S, is_whole, placed
 from tests.store.test_triggers import update
 from tests.triggers import drop_trigger
 from timeline.exceptions import MoveNotAllowed, WrongEntity, WrongIsolation
-from timeline.models import Edge, EntityRef, RunEntry, ScheduledTask, TimelineRun, ref_of
-from timeline.store.edges import see_edges
-from timeline.store.machines import (
-    Step,
+from timeline.features.machines.edges import see_edges
+from timeline.features.machines.store import (
+    MoveStep,
     can_read_ahead,
     last_moved,
     lock_entity_to_move,
@@ -23,6 +22,7 @@ from timeline.store.machines import (
     move_runs,
     runs_to_move,
 )
+from timeline.models import Edge, EntityRef, RunEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -72,6 +72,19 @@ class TestGuardMove:
 
         with pytest.raises(IntegrityError):
             update(RUN, run, **columns)
+
+    @pytest.mark.only_postgresql
+    def test_goes_by_no_temporary_table_of_the_session(self, order):
+        run = placed(order, S.CREATED)
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE timeline_edge (timeline text, from_state text, to_state text)")
+            cursor.execute("INSERT INTO timeline_edge VALUES (%s, 'CREATED', 'BOOKED')", [run.timeline])
+
+        with pytest.raises(IntegrityError, match="timeline: this machine has no such move"):
+            moved(run, "BOOKED")
+
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE pg_temp.timeline_edge")
 
     @pytest.mark.only_postgresql
     @pytest.mark.parametrize("path", ["theirs, public, pg_catalog", "theirs, public"])
@@ -163,7 +176,7 @@ class TestGuardEntry:
 
     def test_lets_who_moved_it_be_blanked(self, order, now):
         run = placed(order, S.CREATED)
-        move_runs([Step(run, S.VALIDATING, "CREATED", None)], event="a", actor="ada", now=now, using="default")
+        move_runs([MoveStep(run, S.VALIDATING, "CREATED", None)], event="a", actor="ada", now=now, using="default")
 
         assert update(ENTRY, RunEntry.objects.get(seq=1), actor="").actor == ""
 
@@ -179,7 +192,7 @@ class TestMoveRuns:
         run = placed(order, S.CREATED, started_at=now)
 
         [done] = move_runs(
-            [Step(run, S.VALIDATING, "CREATED", None)],
+            [MoveStep(run, S.VALIDATING, "CREATED", None)],
             event="booking.submitted",
             actor="ada",
             now=later,
@@ -200,7 +213,7 @@ class TestMoveRuns:
             setattr(run, name, value)
 
         with pytest.raises(MoveNotAllowed), transaction.atomic():
-            move_runs([Step(run, S.VALIDATING, "", None)], event="x", actor="", now=now, using="default")
+            move_runs([MoveStep(run, S.VALIDATING, "", None)], event="x", actor="", now=now, using="default")
 
         assert RunEntry.objects.count() == 1
 
@@ -357,7 +370,7 @@ class TestLockEntityToMove:
     @pytest.mark.parametrize("as_text", [True, False])
     def test_sees_that_the_transaction_may_not_see_what_is_there(self, order, monkeypatch, as_text):
         monkeypatch.setattr(connection.connection, "prepare_threshold", None if as_text else 5)
-        monkeypatch.setattr("timeline.store.machines.has_to_ask", lambda using: True)
+        monkeypatch.setattr("timeline.features.machines.store.has_to_ask", lambda using: True)
         with connection.execute_wrapper(_as_if_repeatable), pytest.raises(WrongIsolation):
             lock_entity_to_move(ref_of(order), ["booking"], [], using="default")
 

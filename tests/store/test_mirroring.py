@@ -11,10 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Cruise, Leg, Trip, TripProxy
 from tests.trips import Travel, overwrite, shown
 from timeline import TransitionNotAllowed, created
+from timeline.features.machines.mirror import mirror_runs, statement_to_mirror
+from timeline.features.sweep.verbs import sweep
 from timeline.models import EntityRef, StateField, TimelineRun
-from timeline.operations.sweeping import sweep
 from timeline.shortcuts import emit, emit_many, reconcile, start, start_many
-from timeline.store.mirroring import mirror_runs, statement_to_mirror
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -223,7 +223,7 @@ class TestStatementToMirror:
         field = Loud()
         field.set_attributes_from_name("state")
         field.model = Trip
-        monkeypatch.setattr("timeline.store.mirroring.mirror_of", lambda _definition: field)
+        monkeypatch.setattr("timeline.features.machines.mirror.mirror_of", lambda _definition: field)
 
         assert statement_to_mirror([self.said(trip)], using="default") is None
 
@@ -248,7 +248,7 @@ class TestSweep:
                 pass
 
         assert shown(trip) == "UNDER_WAY"
-        assert "wrote the states of 1 machines anew" in caplog.text
+        assert "States of machines that the sweep wrote anew where their entities show them: 1" in caplog.text
 
     def test_leaves_what_is_right(self, trip, now):
         emit("trip.booked", trip)

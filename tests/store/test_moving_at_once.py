@@ -11,14 +11,14 @@ from tests.testapp.models import Trip
 from tests.trips import Travel, shown
 from timeline import reasons
 from timeline.exceptions import MoveNotAllowed
+from timeline.features.machines.edges import see_edges
+from timeline.features.machines.one_trip import LATER, fits, function_text, move_at_once
+from timeline.features.machines.store import Going, MoveStep
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, LogEntry, RunEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit
-from timeline.store.edges import see_edges
-from timeline.store.inserting import fields_of
-from timeline.store.machines import Going, Step
-from timeline.store.moving_at_once import LATER, fits, function_text, move_at_once
-from timeline.store.writing import Write
+from timeline.store.insert import fields_of
+from timeline.store.transition import Write
 from timeline.testing import only_timelines
 
 pytestmark = [pytest.mark.django_db, pytest.mark.only_postgresql]
@@ -54,7 +54,7 @@ def event_of(run, now, **columns):
 
 
 def going(run, now, target=S.VALIDATING, cause=None):
-    steps = [Step(run, str(target), "CREATED", cause)]
+    steps = [MoveStep(run, str(target), "CREATED", cause)]
     return Going(steps, event="validated", actor="ada", now=now, using="default")
 
 
@@ -152,7 +152,7 @@ class TestMirror:
 
     def leaving(self, run, now, **columns):
         event = event_of(run, now, name="trip.left", **columns)
-        steps = [Step(run, "UNDER_WAY", "PLANNED", event["id"])]
+        steps = [MoveStep(run, "UNDER_WAY", "PLANNED", event["id"])]
         said = Going(steps, event="trip.left", actor="ada", now=now, using="default")
         return move_at_once(said, event, [], [], now=now, using="default")
 

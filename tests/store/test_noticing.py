@@ -3,7 +3,7 @@
 from contextvars import copy_context
 from uuid import UUID
 
-from timeline.store.noticing import notice, noticing
+from timeline.store.transition import notice, noticing
 
 ONE, TWO, THREE = (UUID(int=number) for number in (1, 2, 3))
 

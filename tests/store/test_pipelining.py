@@ -5,8 +5,8 @@ from django.db import IntegrityError, connection, transaction
 
 from timeline.ids import uuid7
 from timeline.models import Event
-from timeline.store.inserting import Insertion, columns_of
-from timeline.store.pipelining import can_pipeline, pipelining
+from timeline.store.insert import Insertion, columns_of
+from timeline.store.multi_query import can_pipeline, pipelining
 
 
 @pytest.fixture

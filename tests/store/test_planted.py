@@ -25,11 +25,11 @@ DRIFTS = {
         ),
         Fault(
             "a worker without a name is not written",
-            (Change("store.change_columns:_as_change", "if value not in (None, 0):", "if value:"),),
+            (Change("store.changes:_as_change", "if value not in (None, 0):", "if value:"),),
         ),
         Fault(
             "a lease is as long as ever",
-            (Change("store.change_columns:_as_change", "lease if write.lease is None else write.lease", "lease"),),
+            (Change("store.changes:_as_change", "lease if write.lease is None else write.lease", "lease"),),
         ),
         Fault(
             "new times keep the old value of the anchor",
@@ -50,7 +50,7 @@ DRIFTS = {
             "what is given back does not know when it was sent",
             (
                 Change(
-                    "store.composing:composed",
+                    "store.transition_sql:composed",
                     "*_COLUMN.findall(rules)",
                     '*(name for name in _COLUMN.findall(rules) if name != "sent_at")',
                 ),
@@ -73,8 +73,8 @@ DRIFTS = {
         Fault(
             "what waits is not due first",
             (
-                Change("store.composing:composed", 'touches |= {"via"}', "pass", "postgresql"),
-                Change("engine.attempting:_triggers", "(Trigger.DUE, Trigger.START)", "(Trigger.START,)", "sqlite"),
+                Change("store.transition_sql:composed", 'touches |= {"via"}', "pass", "postgresql"),
+                Change("engine.attempts:_triggers", "(Trigger.DUE, Trigger.START)", "(Trigger.START,)", "sqlite"),
             ),
         ),
     ],
@@ -85,13 +85,13 @@ DRIFTS = {
         ),
         Fault(
             "a claim lasts as long as an attempt",
-            (Change("dispatch.claiming:claim", "get_settings().resend_after", "get_settings().LEASE"),),
+            (Change("dispatch.claim:claim", "get_settings().resend_after", "get_settings().LEASE"),),
         ),
         Fault(
             "what waits is claimed",
             (
                 Change("held_shares", "state = 'available'", "state IN ('available', 'scheduled')", "postgresql"),
-                Change("dispatch.claiming:_of", ".ready()", ".filter(state__in=['available', 'scheduled'])", "sqlite"),
+                Change("dispatch.claim:_of", ".ready()", ".filter(state__in=['available', 'scheduled'])", "sqlite"),
             ),
         ),
     ],
@@ -106,18 +106,18 @@ DRIFTS = {
         ),
     ],
     "hand back": [
-        Fault("it counts as sent", (Change("dispatch.claiming:hand_back", ", sent_at=None", ""),)),
+        Fault("it counts as sent", (Change("dispatch.claim:hand_back", ", sent_at=None", ""),)),
     ],
     "extend": [
         Fault(
             "a lease is extended by less",
-            (Change("dispatch.extending:extend_leases", "get_settings().LEASE", "get_settings().LEASE / 2"),),
+            (Change("dispatch.worker_signs:extend_leases", "get_settings().LEASE", "get_settings().LEASE / 2"),),
         ),
     ],
     "send again": [
         Fault(
             "a message that is sent again waits no longer",
-            (Change("dispatch.rescuing:_wait", "2 ** min(times, 20)", "1"),),
+            (Change("dispatch.rescue:_wait", "2 ** min(times, 20)", "1"),),
         ),
     ],
 }

@@ -7,9 +7,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from timeline.clocks import MachineTime
-from timeline.dispatch.signing import give_sign, let_go_of_the_silent
+from timeline.dispatch.worker_signs import give_sign, let_go_of_the_silent
 from timeline.models import Sign
-from timeline.store.polling import polling
+from timeline.store.poll_queries import polling
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 

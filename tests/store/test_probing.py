@@ -9,10 +9,11 @@ import pytest
 from tests.bulk import bulk_action
 from tests.databases import VENDOR
 from timeline.clocks import MachineTime
-from timeline.dispatch.acting_in_bulk import begin_bulk, stop_bulk
+from timeline.features.bulk_actions.poll import begin_bulk, stop_bulk
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask, Sign, Wake
-from timeline.store.probing import Waiting, probe_lost, probe_waiting, sign
+from timeline.store.floors import IndexPlace
+from timeline.store.poll_queries import Waiting, probe_lost, probe_waiting, sign
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +25,9 @@ postgresql_only = pytest.mark.only_postgresql  # SQLite reads the rows instead.
 class TestProbeWaiting:
     @pytest.mark.parametrize("state", [State.SCHEDULED, State.RETRYABLE])
     def test_tells_the_time_of_the_longest_due(self, make_task, now, state):
-        for seconds in (1, 3, 2, -1):
-            make_task(state=state, scheduled_at=now - seconds * SECOND)
+        rows = {seconds: make_task(state=state, scheduled_at=now - seconds * SECOND) for seconds in (1, 3, 2, -1)}
 
-        assert probe_waiting(now=now, using="default") == Waiting(now - 3 * SECOND)
+        assert probe_waiting(now=now, using="default") == Waiting(IndexPlace(now - 3 * SECOND, rows[3].pk))
 
     def test_tells_none_of_what_is_ahead_or_does_not_wait(self, make_task, now):
         make_task(scheduled_at=now + SECOND)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from timeline.features.recurring.store import Behind, clear, end_of, have_ended
 from timeline.models import TimelineRun
-from timeline.store.queueing import Behind, clear, end_of, have_ended
 
 AT = datetime(2026, 3, 2, 2, tzinfo=UTC)
 

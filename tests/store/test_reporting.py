@@ -9,7 +9,7 @@ import pytest
 from django.db import transaction
 
 from timeline import Discard, Retry, RetryAfter
-from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.rescue import rescue
 from timeline.models import ScheduledTask
 
 pytestmark = pytest.mark.django_db(transaction=True)

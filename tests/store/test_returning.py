@@ -12,8 +12,8 @@ from django.db.models.signals import post_init
 from tests.testapp.models import Order
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import load_entities, ref_of
-from timeline.store.inserting import fields_of
-from timeline.store.returning import (
+from timeline.store.insert import fields_of
+from timeline.store.returned_rows import (
     COLUMNS,
     FIELDS,
     MANY,

@@ -4,7 +4,7 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from tests.testapp.models import Effect
-from timeline.store.savepoints import Savepoint
+from timeline.engine.execute_atomic import Savepoint
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 

@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store import spans
-from timeline.store.spans import counts_in
-from timeline.store.ways import KindsThere
+from timeline.store import counts as store_counts
+from timeline.store.counts import counts_in
+from timeline.store.index_selection import KindsThere
 
 ASKED = {
     "all": Q(),
@@ -60,7 +60,7 @@ class TestCountsIn:
     @pytest.mark.parametrize("asked", ASKED)
     def test_are_those_of_each_span(self, asked, few, days, now, monkeypatch):
         """However many entities are looked for in each span, or read at once."""
-        monkeypatch.setattr(spans, "FEW", few)
+        monkeypatch.setattr(store_counts, "FEW", few)
         tasks = ScheduledTask.objects.filter(ASKED[asked])
 
         counts = counts_in(tasks, SHOWN, days, 100, now=now, kinds=KindsThere("default"))

@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from tests.asking import WHOLE
 from tests.testapp.models import Country, Order, Parcel, Seller, Story
 from timeline import Timeline, after, at, before, every, task, window
+from timeline.features.plans import differ
+from timeline.features.plans.differ import differences
+from timeline.features.plans.drift import drifted
+from timeline.features.plans.drift_query import in_doubt, pages_of_open_runs
 from timeline.ids import uuid7
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import label_of
 from timeline.models.facts import plan_of
-from timeline.operations import differing
-from timeline.operations._drifting import drifted
-from timeline.operations.differing import differences
 from timeline.planning import Create
 from timeline.registry import registry
 from timeline.shortcuts import start
-from timeline.store.creating import new_task
-from timeline.store.standing import in_doubt, pages_of_open_runs
+from timeline.store.new_rows import new_task
 from timeline.testing import only_timelines
 
 NOW = datetime(2026, 3, 20, 9, 0, tzinfo=UTC)
@@ -321,7 +321,7 @@ class TestConformance:
                 said = doubtful()
                 counted = self.counted()
                 with pytest.MonkeyPatch.context() as patch:
-                    patch.setattr(differing, "in_doubt", lambda some, **_given: [ref.id for ref in some])
+                    patch.setattr(differ, "in_doubt", lambda some, **_given: [ref.id for ref in some])
                     planned = self.counted()
             transaction.set_rollback(True)
 

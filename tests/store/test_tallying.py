@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from tests.store.test_spans import ASKED, SHOWN
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.tallying import counts_by_state
-from timeline.store.ways import KindsThere
+from timeline.store.counts import counts_by_state
+from timeline.store.index_selection import KindsThere
 
 
 @pytest.fixture(autouse=True)

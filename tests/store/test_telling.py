@@ -8,13 +8,13 @@ import pytest
 from django.db import connection, transaction
 
 from tests.testapp.models import Order
-from timeline import Cancel, Discard, RetryAfter
-from timeline.dispatch.rescuing import rescue
-from timeline.engine.running import Watch
+from timeline import Cancel, Discard, Retry, RetryAfter
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import Watch
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
-from timeline.operations.cancelling import cancel, cancel_all
-from timeline.signals import attempts_failed, tasks_ended
+from timeline.operations.cancel import cancel, cancel_all
+from timeline.signals import attempts_failed, attempts_failing, tasks_ended
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,6 +57,15 @@ def failed():
     attempts_failed.connect(heard)
     yield heard
     attempts_failed.disconnect(heard)
+
+
+@pytest.fixture
+def failing():
+    """Listen to which attempts fail, before the commit."""
+    heard = Heard()
+    attempts_failing.connect(heard)
+    yield heard
+    attempts_failing.disconnect(heard)
 
 
 def raising(error):
@@ -108,6 +117,7 @@ class TestTasksEnded:
 
     def test_tells_of_what_the_last_look_refuses(self, work, run_at, later, order, ended):
         row = work()
+        Order.objects.create()  # Where there is no row at all, none is taken for deleted.
         Order.objects.filter(pk=order.pk)._raw_delete("default")
 
         run_at(row, later)
@@ -190,6 +200,27 @@ class TestTasksEnded:
 
         assert [sql.split()[0] for sql in statements[0]] == [sql.split()[0] for sql in statements[1]]
         assert heard.told == [("crowd.work", "cancelled", "exit", 0)]
+
+
+class TestAttemptsFailing:
+    @pytest.mark.parametrize("retry", [Retry(max_attempts=2), Retry(max_attempts=1)])
+    def test_tells_of_each_at_once_also_of_the_last(self, work, run_at, later, failing, retry):
+        error = ValueError("no such address")
+
+        run_at(work(raising(error), retry=retry), later)
+
+        assert [(ending.reason_code, ending.error) for ending in failing.endings] == [("error", error)]
+
+    def test_tells_nothing_of_one_that_is_well_or_cancels_itself(self, work, run_at, later, failing):
+        run_at(work(), later)
+        run_at(work(raising(Cancel("not wanted"))), later)
+
+        assert failing.calls == []
+
+    def test_tells_before_the_commit_where_something_follows(self, work, run_at, later, failing):
+        run_at(work(raising(Discard("no such address"))), later)
+
+        assert failing.inside == [True]
 
 
 class TestAttemptsFailed:

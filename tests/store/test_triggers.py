@@ -9,12 +9,12 @@ from django.db import IntegrityError, connection, models, transaction
 
 from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
-from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
-from timeline.models import Event, LogEntry, ScheduledTask
-from timeline.store.kept_statements import SINCE
+from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, RunEnd, State
+from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.store.triggers import CALLED, KEEPERS, KEPT, TRIGGERS, install_triggers, missing_triggers, triggers_of
 
 TASK = ScheduledTask._meta.db_table
+RUN = TimelineRun._meta.db_table
 LOG = LogEntry._meta.db_table
 
 
@@ -86,6 +86,74 @@ class TestGuardTransition:
         update(TASK, task, **columns_of(end, task))
 
         assert task.state == end
+
+
+class TestAnEndedRun:
+    @pytest.fixture
+    def ended(self, db, now):
+        """End a run so: ``ended("exit")``."""
+        row = {"timeline": "trial", "started_at": now, "ended_at": now, "end_reason": "over"}
+        return lambda code: TimelineRun.objects.create(**row, end_code=code)
+
+    @pytest.mark.parametrize("code", sorted(RunEnd))
+    def test_does_not_end_anew(self, ended, code):
+        with pytest.raises(IntegrityError, match="timeline: "):
+            update(RUN, ended(code), ended_at="2030-01-01 00:00:00")
+        with pytest.raises(IntegrityError, match="timeline: "):
+            update(RUN, ended(code), end_code=next(other for other in sorted(RunEnd) if other != code))
+
+    @pytest.mark.parametrize("code", sorted(set(RunEnd) - {RunEnd.FINISHED}))
+    @pytest.mark.parametrize("columns", [{"ended_at": None}, {"ended_at": None, "end_code": "", "end_reason": ""}])
+    def test_does_not_begin_again(self, ended, code, columns):
+        with pytest.raises(IntegrityError):
+            update(RUN, ended(code), **columns)
+
+    def test_may_begin_again_if_it_was_finished(self, ended):
+        """As a redrive has it."""
+        assert update(RUN, ended(RunEnd.FINISHED), ended_at=None, end_code="", end_reason="").is_open
+
+
+@pytest.mark.only_postgresql
+class TestWhatIsNotInForce:
+    """A guard that is there by its name only is missing, and comes back with ``migrate``."""
+
+    @pytest.mark.parametrize(
+        ("statement", "missing"),
+        [
+            (f"ALTER TABLE {TASK} ENABLE REPLICA TRIGGER timeline_guard_transition", "guard_transition"),
+            (
+                "CREATE OR REPLACE FUNCTION timeline_refuse_move() RETURNS trigger LANGUAGE plpgsql"
+                " AS $$ BEGIN RETURN NEW; END $$",
+                "guard_move",
+            ),
+            (
+                f"CREATE OR REPLACE TRIGGER timeline_guard_final BEFORE UPDATE ON {TASK} FOR EACH ROW WHEN (false)"
+                " EXECUTE FUNCTION timeline_refuse_ended()",
+                "guard_final",
+            ),
+            (
+                "CREATE OR REPLACE FUNCTION timeline_is_awaited(its_label text, its_id text) RETURNS boolean"
+                " LANGUAGE sql AS $$ SELECT false $$",
+                "is_awaited",
+            ),
+        ],
+        ids=["on a replica only", "a function without its body", "a condition that is never met", "a function called"],
+    )
+    def test_is_missing_until_it_is_installed_again(self, db, statement, missing):
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+        found = missing_triggers("default")
+        install_triggers("default")
+
+        assert found == [missing]
+        assert missing_triggers("default") == []
+
+    def test_is_nothing_that_another_search_path_finds(self, db):
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL search_path = pg_catalog, public")
+
+        assert missing_triggers("default") == []
 
 
 class TestGuardFinal:
@@ -338,19 +406,6 @@ class TestAMigrationThatRemakesTheTable:
             update(TASK, task, **columns_of(State.AVAILABLE, task))
 
 
-@pytest.mark.django_db(transaction=True)
-class TestBeforeThereWereMachines:
-    def test_leave_out_what_looks_into_columns_that_are_not_there(self):
-        """A host goes back a version, and forward again."""
-        call_command("migrate", "timeline", "0046", verbosity=0)
-        try:
-            assert missing_triggers("default") == []
-        finally:
-            call_command("migrate", "timeline", verbosity=0)
-
-        assert missing_triggers("default") == []
-
-
 @pytest.mark.only_postgresql
 class TestFunctionsThatStatementsCall:
     @pytest.mark.parametrize("name", CALLED)
@@ -368,18 +423,10 @@ class TestFunctionsThatStatementsCall:
 
         assert missing_triggers("default") == [name]
 
-    def test_are_no_reason_not_to_migrate_before_their_migration(self, db):
-        """A site that comes from a version without them."""
+    def test_are_no_reason_not_to_migrate(self, db):
+        """A site comes from a version without them: migrate checks first, and puts them last."""
         with connection.cursor() as cursor:
-            cursor.execute("DROP FUNCTION timeline_start_group, timeline_first_due")
-            cursor.execute("DELETE FROM django_migrations WHERE app = 'timeline' AND name = %s", [SINCE])
+            cursor.execute("DROP FUNCTION timeline_start_from, timeline_first_from")
+            cursor.execute("DELETE FROM django_migrations WHERE app = 'timeline'")
 
-        assert missing_triggers("default") == []
-
-    def test_are_no_reason_not_to_migrate_before_their_table_is_there(self, db):
-        """A site that comes from an earlier version: migrate checks first, and puts them last."""
-        with connection.cursor() as cursor:
-            cursor.execute("DROP FUNCTION timeline_is_awaited, timeline_move_runs")
-            cursor.execute("ALTER TABLE timeline_total RENAME TO elsewhere")
-
-        assert missing_triggers("default") == []
+        assert check_triggers(None, databases=["default"]) == []

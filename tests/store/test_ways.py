@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.ways import MOST_KINDS, KindsThere, ways_to
+from timeline.store.index_selection import MOST_KINDS, KindsThere, ways_to
 
 THERE = ["other.task", "trial.expire", "trial.remind"]
 STATES = (State.CANCELLED, State.SCHEDULED)

@@ -10,18 +10,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline import Discard, Retry, RetryAfter, Timeline, after, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.running import run
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import run
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import ALLOWED_PAIRS, COMPOSED, FINAL, LEASED, TRANSITIONS, Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.cancelling import cancel
-from timeline.operations.hastening import run_now
-from timeline.operations.moving import move
-from timeline.operations.redriving import redrive
-from timeline.store.writing import MAX_REASON, Write, apply
+from timeline.operations.cancel import cancel
+from timeline.operations.move import move, run_now
+from timeline.operations.redrive import redrive
+from timeline.store.transition import MAX_REASON, Write, apply
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 

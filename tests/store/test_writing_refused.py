@@ -12,7 +12,7 @@ from tests.store.rules import Move
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import FINAL, Reason, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.store.writing import apply
+from timeline.store.transition import apply
 
 REASON = Reason.operator("asked for", "ada")
 ENDINGS = [kind for kind in SINGLE if target(kind.state, *kind.triggers) in FINAL]

@@ -90,7 +90,7 @@ class TestAShopWithAStatusColumn:
         said = adopt(*MAPPED, "--apply", "--batch", "5")
 
         begun = 17 - 5 * (wanted - 1)
-        assert said[-1].startswith(f"Begun: {begun} runs.")
+        assert said[-1].startswith(f"Runs begun: {begun}.")
         assert TimelineRun.objects.open().count() == RunEntry.objects.count() == 17
         shown = Trip.objects.values_list("status", "state").distinct()
         assert set(shown) == {("open", "PLANNED"), ("a=b", "UNDER_WAY"), ("done", "PLANNED")}

@@ -13,9 +13,9 @@ from tests.machines import is_whole
 from tests.testapp.models import Order
 from tests.tours import Now, toured
 from timeline import Machine, Then, never, on, task
+from timeline.features.machines.edges import forget_edges
 from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, reconcile
-from timeline.store.edges import forget_edges
 from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -145,7 +145,7 @@ class TestTheDayAfterTheDeploy:
     def test_has_nothing_to_do_without_machines(self):
         with only_timelines():
             assert called("timeline_plan") == ("There is no timeline.\n", 0)
-            assert called("timeline_apply") == ("Changed 0 tasks.\n", 0)
+            assert called("timeline_apply") == ("Tasks changed: 0.\n", 0)
         with pytest.raises(CommandError):
             call_command("timeline_plan", "turo")
 

@@ -202,7 +202,7 @@ class TestStoppedWorker:
             ScheduledTask.objects.filter(pk__in=[task.pk for task in tasks]).values_list("state", flat=True)
         )
         assert states == ["available", "completed"]
-        assert "stopped; it ran 1 tasks" in (tmp_path / "only.log").read_text()
+        assert "stopped. Tasks run: 1." in (tmp_path / "only.log").read_text()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,9 +11,10 @@ from django.utils import timezone
 from tests.processes import DEADLINE, kill, start_process
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, created, task
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.testing import only_timelines
+from timeline.worker.loop import Sweeper
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,6 +62,15 @@ class TestDyingBeforeTheSignal:
         sweep_all()
         dying("create")
         assert (Order.objects.count(), TimelineRun.objects.count()) == (1, 0)
+
+        sweep_all()
+
+        assert TimelineRun.objects.open().get().entity_id == str(Order.objects.get().pk)
+
+    def test_soon_after_a_deploy_costs_no_run_either(self, dying):
+        """Rounds begin where the process that polls began, not where its first round does."""
+        Sweeper("default").step(timezone.now)
+        dying("create")
 
         sweep_all()
 

@@ -13,10 +13,10 @@ from django.urls import reverse
 from project.accounts.models import User
 from tests.engine.fanning import fan_out_two, row_of, settlement
 from timeline import Discard
+from timeline.features.plans.drift import drifted
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations._drifting import drifted
-from timeline.operations.sweeping import begin_round, sweep
-from timeline.reading.picturing import picture
+from timeline.reading.text_pictures import picture
 from timeline.shortcuts import explain, foreseen, start
 from timeline.signals import tasks_ended
 from timeline.testing import only_timelines

@@ -1,4 +1,4 @@
-"""Follow-ups that get no row though their predecessor has completed: what docs/declaring.md says of them."""
+"""Follow-ups that get no row though their predecessor has completed: what docs/how-to/declaring.md says of them."""
 
 from __future__ import annotations
 

@@ -103,6 +103,7 @@ class TestAPayment:
         assert not Event.objects.exists()
 
 
+@pytest.mark.timeline(raises=False)
 class TestWhileSomethingIsDown:
     known = BY_EVENTS
 
@@ -157,6 +158,7 @@ class TestWhileSomethingIsDown:
         assert steps("write", "store") == [1, 0]
 
 
+@pytest.mark.timeline(raises=False)
 class TestAFailedPayment:
     known = BY_EVENTS
 

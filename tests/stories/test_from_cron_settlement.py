@@ -18,12 +18,14 @@ from tests.billing import at_night, settle, transactions
 from tests.faults.dying import Points
 from tests.processes import let_be_dead
 from timeline import daily
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
+from timeline.dispatch.poll import stage
+from timeline.dispatch.rescue import rescue
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.models import ScheduledTask, StepRecord, TimelineRun
-from timeline.operations.recurring import Ahead, recur
 from timeline.shortcuts import redrive
 from timeline.testing import StoryClock, only_timelines
+
+pytestmark = pytest.mark.timeline(raises=False)  # Nights go wrong here.
 
 HOUR = timedelta(hours=1)
 NIGHTS = int(os.environ.get("NIGHTS", "60" if WHOLE else "30"))  # make settlement: a thousand.
@@ -171,7 +173,7 @@ class TestOneADay:
         transactions(3, billing.now)
         billing.run_due()
         for _ in range(5):
-            recur(Ahead(), now=at_night(billing), using="default")
+            recur(NextBeginnings(), now=at_night(billing), using="default")
         billing.run_until(at_night(billing) + HOUR)
 
         assert TimelineRun.objects.filter(key="2026-11-24").count() == 1

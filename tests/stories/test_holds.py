@@ -8,15 +8,15 @@ import pytest
 
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, after, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.running import run, run_begun
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import run, run_begun
 from timeline.exceptions import AlreadyReleased
+from timeline.features.holds import release as holds_release
+from timeline.features.holds.release import release_due
 from timeline.lifecycle import State
 from timeline.models import Hold, LogEntry, ScheduledTask
-from timeline.operations import releasing
-from timeline.operations.releasing import release_due
 from timeline.shortcuts import emit, explain, hold, move, redrive, release, run_now, schedule, start
 from timeline.testing import only_timelines
 
@@ -336,13 +336,13 @@ class TestAReleaseThatIsKilled:
     @pytest.mark.parametrize("then", ["shift", "expire"])
     def test_goes_on_where_it_was(self, clock, ours, monkeypatch, then):
         """Each batch is committed with its place: what was moved is not moved again, and nothing runs before the end."""
-        monkeypatch.setattr(releasing, "BATCH", 4)
+        monkeypatch.setattr(holds_release, "BATCH", 4)
         rows = notes(ours, clock.now + HOUR)
         began = clock.now
         held = hold(ours, reason="a dispute", then=then)
         clock.advance(hours=5)
         release(held)
-        settled, calls = releasing._settle_some, []
+        settled, calls = holds_release._settle_some, []
 
         def die_at_the_second(*args, **kwargs):
             calls.append(args)
@@ -351,13 +351,13 @@ class TestAReleaseThatIsKilled:
                 raise KeyboardInterrupt
             return done
 
-        monkeypatch.setattr(releasing, "_settle_some", die_at_the_second)
+        monkeypatch.setattr(holds_release, "_settle_some", die_at_the_second)
         with pytest.raises(KeyboardInterrupt):
             release_due(now=clock.now, using="default")
         held.refresh_from_db()
         assert (held.settled, held.released_at) == (4, None)
         assert begin_attempts([rows[-1].pk], token=None, worker="w", now=clock.now, using="default") != []
-        monkeypatch.setattr(releasing, "_settle_some", settled)
+        monkeypatch.setattr(holds_release, "_settle_some", settled)
         ScheduledTask.objects.filter(pk=rows[-1].pk).update(lease_expires_at=clock.now)
 
         assert release_due(now=clock.now, using="default") == 5

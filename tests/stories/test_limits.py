@@ -13,16 +13,16 @@ from tests import limited
 from tests.limited import finish, held, stage_all
 from tests.testapp.models import Order
 from timeline import Discard, Limit, Retry, RetryAfter, Timeline, after, task
-from timeline.dispatch.dispatching import dispatch
-from timeline.dispatch.rescuing import rescue
-from timeline.engine.running import give_back, run
+from timeline.dispatch.poll import dispatch
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import give_back, run
+from timeline.features.limits.reading import limits
+from timeline.features.maintenance.prune import prune
 from timeline.lifecycle import LEASED, Reason, State
 from timeline.models import Opening, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.moving import move
-from timeline.operations.pruning import prune
-from timeline.operations.redriving import redrive
-from timeline.reading.limits import limits
+from timeline.operations.cancel import cancel
+from timeline.operations.move import move
+from timeline.operations.redrive import redrive
 from timeline.shortcuts import explain, leave, open_limit, schedule, start
 from timeline.signals import work_due
 from timeline.testing import only_timelines

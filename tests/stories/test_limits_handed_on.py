@@ -9,12 +9,12 @@ import pytest
 from tests.limited import begin, finish, held, stage_all
 from tests.testapp.models import Order
 from timeline import Discard, Limit, Retry, RetryAfter, Timeline, after, at, each_of, task
-from timeline.engine.running import give_back, run
+from timeline.engine.groups import give_back, run
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
-from timeline.operations.cancelling import cancel
-from timeline.operations.moving import move
-from timeline.operations.redriving import redrive
+from timeline.operations.cancel import cancel
+from timeline.operations.move import move
+from timeline.operations.redrive import redrive
 from timeline.shortcuts import hold, open_limit, schedule, start
 from timeline.testing import only_timelines
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, task
-from timeline.dispatch.limiting import claim_limited, is_place_free
-from timeline.engine.running import begin_with_place, run_begun
+from timeline.engine.groups import begin_with_place, run_begun
+from timeline.features.limits.claims import claim_limited, is_place_free
+from timeline.features.limits.places import LimitedKind, limited_kinds
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import hold, release, schedule
-from timeline.store.limited_kinds import LimitedKind, limited_kinds
 from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -9,13 +9,13 @@ import pytest
 from tests.limited import finish
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
-from timeline.dispatch.dispatching import dispatch
-from timeline.dispatch.limiting import claim_limited
-from timeline.engine.limiting import begin_limited
-from timeline.engine.running import run
+from timeline.dispatch.poll import dispatch
+from timeline.engine.groups import run
+from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.claims import claim_limited
+from timeline.features.limits.places import limited_kinds
 from timeline.models import ScheduledTask
 from timeline.shortcuts import hold, schedule
-from timeline.store.limited_kinds import limited_kinds
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,10 +11,10 @@ import pytest
 from tests.machines import ENDS, TABLE, Booking, S, is_whole, no_write
 from tests.testapp.models import Order
 from timeline import Machine, Retry, Then, TransitionNotAllowed, after, task
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.running import run
+from timeline.dispatch.poll import stage
+from timeline.dispatch.rescue import rescue
+from timeline.engine.attempts import begin_attempts
+from timeline.engine.groups import run
 from timeline.lifecycle import State
 from timeline.models import RunEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, explain, redrive, start
@@ -74,6 +74,7 @@ def told():
     return [(entry.from_state, entry.to_state) for entry in RunEntry.objects.order_by("seq")]
 
 
+@pytest.mark.timeline(raises=False)
 class TestABooking:
     def test_goes_its_way_and_rests_where_one_can_see_it(self, booking, clock):
         clock.advance(minutes=1)

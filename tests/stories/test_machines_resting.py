@@ -11,8 +11,8 @@ import pytest
 from tests.machines import BadLogin, Booking, Captcha, PortalTimeout, S, is_whole, no_write
 from tests.testapp.models import Order
 from timeline import Then, TransitionNotAllowed, on, task
-from timeline.dispatch.rescuing import rescue
-from timeline.engine.attempting import begin_attempts
+from timeline.dispatch.rescue import rescue
+from timeline.engine.attempts import begin_attempts
 from timeline.lifecycle import ReasonCode
 from timeline.models import RunEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, explain, start

@@ -15,13 +15,14 @@ from project.accounts.models import User
 from tests.bulk import bulk_action
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
-from timeline.dispatch import acting_in_bulk
+from timeline.features.bulk_actions import poll
+from timeline.features.plans import apply, differ, drift
+from timeline.features.plans.apply import apply_choices, check_choices
+from timeline.features.plans.differ import differences
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations import _drifting, applying, differing, redriving_groups
-from timeline.operations.applying import apply_choices, check_choices
-from timeline.operations.differing import differences
-from timeline.operations.enrolling_ahead import foresee_enrolling
+from timeline.operations import redrive
+from timeline.operations.enroll import foresee_enrolling
 from timeline.operations.sets import pages
 from timeline.registry import registry
 from timeline.shortcuts import enroll, redrive_group
@@ -69,11 +70,11 @@ def counting() -> Iterator[Most]:
 def _story(db, clock, now, monkeypatch):
     clock.set(now)
     for module, name in (
-        (applying, "READ"),
-        (differing, "SIZE"),
-        (redriving_groups, "BATCH"),
-        (acting_in_bulk, "BATCH"),
-        (_drifting, "PLANNED"),
+        (apply, "READ"),
+        (differ, "SIZE"),
+        (redrive, "BATCH"),
+        (poll, "BATCH"),
+        (drift, "PLANNED"),
     ):
         monkeypatch.setattr(module, name, BATCH)
     with only_timelines(Delivery):
@@ -130,8 +131,8 @@ def redriven_in_bulk(now):
         email="ada@example.com", is_staff=True, is_superuser=True, signed_up_at=now, trial_ends_at=now
     )
     bulk = bulk_action("redrive", asker=staff.pk, filters={"group": GROUP})
-    acting_in_bulk.begin_bulk(bulk, ScheduledTask.objects.all(), using="default")
-    while acting_in_bulk.act_in_bulk(now=now, using="default"):
+    poll.begin_bulk(bulk, ScheduledTask.objects.all(), using="default")
+    while poll.act_in_bulk(now=now, using="default"):
         pass
     bulk.refresh_from_db()
     assert bulk.done == bulk.matched

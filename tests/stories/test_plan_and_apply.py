@@ -83,7 +83,7 @@ class TestTheRelease:
             assert status == 2
             assert "  call: 2 moved by +3 days" in said  # What a person has decided is left alone.
 
-            assert called("timeline_apply", "care") == ("Changed 2 tasks.\n", 0)
+            assert called("timeline_apply", "care") == ("Tasks changed: 2.\n", 0)
 
             assert called("timeline_plan", "care")[1] == 0
             assert day_by_day(clock, now, range(9, 15)) == {12: [moved], 13: [first, second]}
@@ -115,7 +115,7 @@ class TestTheRelease:
             assert called("timeline_apply", "care", "--max-rows", "1")[1] == 2
             assert "  call: 1 moved by +3 days" in called("timeline_plan", "care")[0]
 
-            assert called("timeline_apply", "care") == ("Changed 1 tasks.\n", 0)
+            assert called("timeline_apply", "care") == ("Tasks changed: 1.\n", 0)
 
             assert called("timeline_plan", "care")[1] == 0
 

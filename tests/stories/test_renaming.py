@@ -8,8 +8,8 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 

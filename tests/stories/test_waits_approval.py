@@ -1,4 +1,4 @@
-"""A refund that somebody has to approve: what docs/waits.md says of approvals, with the pages and the API it is decided by."""
+"""A refund that somebody has to approve: what how-to/approvals.md says of approvals, with the pages and the API for it."""
 
 from __future__ import annotations
 

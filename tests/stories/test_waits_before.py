@@ -1,4 +1,4 @@
-"""The event that comes before anybody waits for it: what docs/waits.md says of which events count."""
+"""The event that comes before anybody waits for it: what docs/how-to/waits.md says of which events count."""
 
 from __future__ import annotations
 

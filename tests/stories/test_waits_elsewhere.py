@@ -1,4 +1,4 @@
-"""An invoice that waits for its order: what docs/waits.md says of events of another entity."""
+"""An invoice that waits for its order: what docs/how-to/waits.md says of events of another entity."""
 
 from __future__ import annotations
 

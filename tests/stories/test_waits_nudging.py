@@ -1,4 +1,4 @@
-"""A nudge every week, until somebody replies: what docs/waits.md says of tasks that are repeated."""
+"""A nudge every week, until somebody replies: what docs/how-to/repeating.md says of tasks that are repeated."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 
 from timeline import Discard, Retry, Timeline, after, every, task
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.shortcuts import cancel, cancel_all, emit, explain, foreseen, move, preview, redrive, run_now
 from timeline.testing import expect, only_timelines
 

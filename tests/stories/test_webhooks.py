@@ -8,13 +8,13 @@ from tests.testapp.models import Order
 from tests.webhooks.conftest import *  # noqa: F403 (its fixtures)
 from tests.webhooks.conftest import _loopback, _server  # noqa: F401
 from timeline.shortcuts import emit
-from timeline.webhooks.claiming import claim
+from timeline.webhooks.delivery_rows import claim
 from timeline.webhooks.models import Delivery, State
-from timeline.webhooks.sending import Sender
+from timeline.webhooks.send import WebhookSender
 
 
 def deliver():
-    return Sender("default").drain()
+    return WebhookSender("default").drain()
 
 
 class TestAReceiverThatIsDownForADay:

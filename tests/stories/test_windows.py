@@ -14,8 +14,8 @@ from django.utils import translation
 from tests.testapp.models import Order
 from timeline import Machine, Retry, Timeline, after, every, never, on, task, window
 from timeline.exceptions import DefinitionError, InvalidInput
+from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.models import ScheduledTask
-from timeline.operations.sweeping import begin_round, sweep
 from timeline.shortcuts import emit_many, enroll, explain, foreseen, hold, move, start, start_many
 from timeline.testing import only_timelines
 
@@ -205,6 +205,7 @@ class TestAWeekend:
         assert berlin(rows("look").scheduled_at) in ("Mon 09:00", "Tue 09:00")
 
 
+@pytest.mark.timeline(raises=False)
 class TestARetry:
     def test_waits_until_the_window_opens(self, rows, clock):
         FAILING.append("no answer")
@@ -349,6 +350,7 @@ class TestAHold:
         assert [berlin(row.scheduled_at) for row in (call, greet)] == ["Tue 09:00", "Tue 06:00"]
 
 
+@pytest.mark.timeline(raises=False)
 class TestACalendarThatFails:
     """Its function of a date raises."""
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from celery import current_app
 
-from timeline.tasks.sending import CelerySender
+from timeline.tasks.broker import CelerySender
 
 
 @pytest.fixture

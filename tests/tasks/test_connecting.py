@@ -4,16 +4,10 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from timeline.tasks.connecting import beside, renew
+from tests.readonly import backend, demote
+from timeline.tasks.connections import beside, renew
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db(transaction=True)]
-
-
-def backend():
-    """Which of the server's processes serves us."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return cursor.fetchone()[0]
 
 
 def close():
@@ -59,6 +53,14 @@ class TestAConnection:
             backend()
         connection.close()
 
+    def test_that_cannot_write_is_replaced(self):
+        before = backend()
+        demote()
+
+        renew("default")
+
+        assert backend() != before
+
     def test_that_was_never_made_is_not_made(self):
         connection.close()
 
@@ -90,6 +92,16 @@ class TestTheThreadBeside:
             side_thread.submit(close).result()
             before = side_thread.submit(backend).result()
         end(before)
+
+        with beside("default") as side_thread:
+            assert side_thread.submit(backend).result() != before
+            side_thread.submit(close).result()
+
+    def test_has_a_connection_that_cannot_write_replaced(self, monkeypatch):
+        monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", None)
+        with beside("default") as side_thread:
+            before = side_thread.submit(backend).result()
+            side_thread.submit(demote).result()
 
         with beside("default") as side_thread:
             assert side_thread.submit(backend).result() != before

@@ -8,9 +8,8 @@ import time
 from tests.brokers import free_port, received
 from tests.processes import DEADLINE, wait_for
 from timeline.exceptions import BrokerUnavailable
-from timeline.tasks import hinting
-from timeline.tasks.hinting import Hinter, has_broker, send_poll
-from timeline.tasks.sending import poll_queue
+from timeline.tasks import broker as tasks_broker
+from timeline.tasks.broker import Hinter, has_broker, poll_queue, send_poll
 
 
 class TestHinter:
@@ -75,7 +74,7 @@ class TestHinter:
         assert "No hints for 30 s" in caplog.text
 
     def test_tries_again_after_the_silence(self, over, monkeypatch):
-        monkeypatch.setattr(hinting, "SILENCE", 0.1)
+        monkeypatch.setattr(tasks_broker, "SILENCE", 0.1)
         sender = Counting(over(f"redis://127.0.0.1:{free_port()}/0"))
         hinter = Hinter(sender)
         hinter.work_due(using="default")

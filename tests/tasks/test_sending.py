@@ -9,10 +9,9 @@ import uuid
 import pytest
 
 from tests.brokers import free_port, received
-from timeline.dispatch.claiming import ClaimedBatch
+from timeline.dispatch.claim import ClaimedBatch
 from timeline.exceptions import BrokerUnavailable
-from timeline.tasks.hinting import send_poll
-from timeline.tasks.sending import poll_queue, queue_of
+from timeline.tasks.broker import poll_queue, queue_of, send_poll
 
 
 @pytest.fixture

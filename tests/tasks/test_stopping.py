@@ -13,10 +13,10 @@ from tests.brokers import received
 from tests.processes import DEADLINE, kill, start_process, wait_for
 from tests.testapp.models import Order
 from timeline.clocks import story_now
-from timeline.dispatch.dispatching import dispatch
+from timeline.dispatch.poll import dispatch
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
-from timeline.tasks import stopping
+from timeline.tasks import shutdown
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 
@@ -63,7 +63,7 @@ def worker(broker, tmp_path):
 @pytest.fixture(autouse=True)
 def _stops_no_more():
     yield
-    stopping._stopping.value = False
+    shutdown._stopping.value = False
 
 
 def says(tmp_path, text):
@@ -145,7 +145,7 @@ class TestGiveBack:
             consumer = SimpleNamespace(connection=connection, task_consumer=queue.consumer)
             worker = SimpleNamespace(steps=[], state=state, consumer=consumer)
 
-            stopping.GiveBack(worker).stop(worker)
+            shutdown.GiveBack(worker).stop(worker)
 
             assert queue.qsize() == 5
             queue.clear()
@@ -155,8 +155,8 @@ class TestIsStopping:
     def test_is_true_for_one_that_is_told_by_a_command_of_celerys(self):
         """Which sends no signal."""
         worker = SimpleNamespace(steps=[], state=celery_state)
-        assert not stopping.is_stopping()
+        assert not shutdown.is_stopping()
 
-        stopping.GiveBack(worker).close(worker)
+        shutdown.GiveBack(worker).close(worker)
 
-        assert stopping.is_stopping()
+        assert shutdown.is_stopping()

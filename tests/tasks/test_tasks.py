@@ -17,19 +17,21 @@ from django.utils import timezone
 
 import timeline
 from tests.brokers import free_port, received
+from tests.readonly import demote
 from tests.testapp.models import Order
 from timeline import Timeline, at, models, task, tasks
 from timeline.clocks import MachineTime
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.pacing import keep_paces
-from timeline.dispatch.staging import stage
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.dispatch.worker_signs import keep_paces
+from timeline.features.maintenance.adopt import confirm_site
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations.answering import forget_answers
+from timeline.operations.repeated_requests import forget_answers
 from timeline.shortcuts import cancel, schedule, start
-from timeline.tasks import stopping
+from timeline.tasks import shutdown
 from timeline.testing import only_timelines
-from timeline.worker.pace import Pace
+from timeline.worker.process import PaceOfKinds
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,14 +45,14 @@ class Jobs(Timeline):
 
     @task(atomic=False)
     def stop(self, order) -> None:
-        stopping._stopping.value = True
+        shutdown._stopping.value = True
 
 
 @pytest.fixture(autouse=True)
 def _only_these():
     with only_timelines(Jobs):
         yield
-    stopping._stopping.value = False
+    shutdown._stopping.value = False
     tasks._sender.close()  # The next test has another broker.
 
 
@@ -120,7 +122,7 @@ class TestRun:
 
     def test_runs_none_of_a_message_that_comes_while_it_stops(self, claimed):
         task_ids, [token] = claimed("jobs.work")
-        stopping._stopping.value = True
+        shutdown._stopping.value = True
 
         tasks.run(task_ids=task_ids, token=token)
 
@@ -128,7 +130,7 @@ class TestRun:
         assert (row.state, row.attempt) == ("pending", 0)
 
     def test_writes_down_how_fast_it_was(self, claimed, monkeypatch):
-        monkeypatch.setattr(tasks, "_pace", Pace())
+        monkeypatch.setattr(tasks, "_pace", PaceOfKinds())
         task_ids, [token] = claimed("jobs.work")
 
         tasks.run(task_ids=task_ids, token=token)
@@ -160,12 +162,28 @@ class TestRunWhileTheDatabaseIsAway:
 
         assert list(ScheduledTask.objects.values_list("state", "attempt")) == [("completed", 1)]
 
+    @pytest.mark.only_postgresql
+    def test_does_not_take_a_server_without_writes_for_it(self, claimed, monkeypatch):
+        """The connection is demoted after the message has looked at it."""
+        task_ids, [token] = claimed("jobs.work")
+        to_come = [demote]
+
+        def demote_once(**named):
+            if to_come:
+                to_come.pop()()
+            return confirm_site(**named)
+
+        monkeypatch.setattr(tasks, "confirm_site", demote_once)
+        tasks.run(task_ids=task_ids, token=token)
+
+        assert list(ScheduledTask.objects.values_list("state", "attempt")) == [("completed", 1)]
+
     def test_gives_the_message_back_when_the_worker_stops(self, claimed, over, broker):
         """Somebody else has it then, and its rows need not wait to be sent again."""
         over(broker.url, broker.prefix)
         task_ids, [token] = claimed("jobs.work")
         queue = f"{broker.prefix}.default"
-        stopping._stopping.value = True
+        shutdown._stopping.value = True
 
         tasks.run.push_request(delivery_info={"routing_key": queue})
         with away(times=100):
@@ -179,7 +197,7 @@ class TestRunWhileTheDatabaseIsAway:
     def test_says_so_where_the_broker_is_down_as_well(self, claimed, over, caplog):
         over(f"redis://127.0.0.1:{free_port()}/0")
         task_ids, [token] = claimed("jobs.work")
-        stopping._stopping.value = True
+        shutdown._stopping.value = True
 
         tasks.run.push_request(delivery_info={"routing_key": "timeline.default"})
         with away(times=100):

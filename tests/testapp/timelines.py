@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -102,6 +104,39 @@ class CrashCase(Timeline):
         while not (folder / "go").exists() and time.monotonic() < give_up:
             time.sleep(0.02)
         return {"lost": self.lost}
+
+
+class PoolCase(Timeline):
+    """What Celery's pools differ in: threads, signals, loops; and the end of a process."""
+
+    entity = "testapp.Order"
+
+    @task()
+    def atomic(self, order: Order) -> None:
+        Effect.objects.create(name=str(self.task.pk))
+
+    @task(atomic="shared")
+    def shared(self, order: Order) -> None:
+        Effect.objects.create(name=str(self.task.pk))
+
+    @task(atomic=False)
+    def plain(self, order: Order) -> None:
+        """Write an effect, and wait as for an answer; of an order that leaves, end this process; of one that hangs, wait on."""
+        Effect.objects.create(name=str(self.task.pk))
+        time.sleep(0.01)
+        if order.note == "leave":
+            sys.exit(3)
+        hang_with(order)
+
+    @task(atomic=False, queue="loop")
+    async def coroutine(self, order: Order) -> None:
+        """The same."""
+        await Effect.objects.acreate(name=str(self.task.pk))
+        await asyncio.sleep(0.01)
+        if order.note == "leave":
+            sys.exit(3)
+        if order.note == "hang":
+            await asyncio.sleep(600)
 
 
 class FailCase(Timeline):

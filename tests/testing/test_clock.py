@@ -172,3 +172,12 @@ class StoryInATestCase(TestCase):
         self.clock.advance(days=2)
 
         expect(order).completed("steps.first").completed("steps.third").open("steps.second")
+
+
+class TestKeywords:
+    @pytest.mark.parametrize(("keyword", "remedy"), [("day", "Did you mean 'days'?"), ("fortnights", "It takes ")])
+    def test_that_there_are_none_of_are_refused_with_those_that_are_meant(self, db, keyword, remedy):
+        with StoryClock() as clock, pytest.raises(TypeError) as refused:
+            clock.advance(**{keyword: 3})
+
+        assert str(refused.value).startswith(f"advance() takes no {keyword}=. {remedy}")

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from timeline.timing.buckets import BOUNDS, SIZE, bucket_of, merged, quantile
+from timeline.features.maintenance.figures import BOUNDS, SIZE, bucket_of, merged, quantile
 
 
 class TestBucketOf:

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from timeline.timing.holidays import holidays_of
+from timeline.timing.windows import holidays_of
 
 CHRISTMAS, EPIPHANY, A_DAY = date(2026, 12, 25), date(2026, 1, 6), date(2026, 11, 25)
 

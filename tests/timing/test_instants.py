@@ -7,7 +7,7 @@ import pytest
 
 from tests.timing.moments import BERLIN, berlin, utc
 from timeline.exceptions import DateOutOfRange, NaiveDatetime
-from timeline.timing import EARLIEST, LATEST, as_anchor_value, begins_at, check_time, day_of, in_utc
+from timeline.timing import EARLIEST, LATEST, as_anchor_value, check_time, day_of, in_utc
 
 
 class TestAsAnchorValue:
@@ -26,8 +26,6 @@ class TestAsAnchorValue:
         midnight = as_anchor_value(date(2026, 6, 1), ZoneInfo(zone), "due_on")
 
         assert day_of(midnight) == date(2026, 6, 1)
-        assert begins_at(date(2026, 6, 1), midnight)
-        assert not begins_at(date(2026, 6, 2), midnight)
 
     @pytest.mark.parametrize(
         ("zone", "day"),
@@ -37,8 +35,6 @@ class TestAsAnchorValue:
         midnight = as_anchor_value(date(2026, 6, day), ZoneInfo(zone), "due_on")
 
         assert day_of(midnight) is None
-        assert begins_at(date(2026, 6, 1), midnight)
-        assert begins_at(date(2026, 6, 2), midnight)
 
     def test_starts_a_day_without_midnight_when_it_first_can(self):
         """In Cairo, 26 April 2024 began at one o'clock."""

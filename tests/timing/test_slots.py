@@ -10,8 +10,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 
 from tests.timing.moments import BERLIN, berlin, utc
-from timeline.timing.crons import slots_of
-from timeline.timing.slots import DayOfMonth, DaysOfWeek, EveryDay, Slots
+from timeline.features.recurring.slots import DayOfMonth, DaysOfWeek, EveryDay, Slots, slots_of
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 ALL = "ALL_CLOCK_CHANGES" in os.environ  # make slots; otherwise a sample of them.
@@ -138,7 +137,7 @@ class TestCron:
         assert said in problem
 
     def test_names_the_package_that_is_missing(self, monkeypatch):
-        monkeypatch.setattr("timeline.timing.crons.CronSim", None)
+        monkeypatch.setattr("timeline.features.recurring.slots.CronSim", None)
 
         _slots, [(_problem, remedy)] = slots_of("0 2 * * *")
 

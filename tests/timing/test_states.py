@@ -89,7 +89,7 @@ class TestBackoff:
         assert Backoff(self.RETRY, "used.up").is_wanted(tries) is again
         assert used_up.is_wanted(tries) is not again
         assert used_up.wait(tries, 1) == timedelta(0)
-        assert used_up.describe("when asked is entered") == "when asked is entered for the 3. time in a row"
+        assert used_up.describe("when asked is entered") == "when asked is entered, as try number 3 in a row"
 
     def test_goes_on_for_ever_without_a_number_of_tries(self):
         assert Backoff(Retry()).is_wanted(10_000)

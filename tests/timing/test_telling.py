@@ -7,8 +7,7 @@ from django.utils import translation
 
 from tests.timing.moments import BERLIN, utc
 from timeline import cron, daily, hourly, monthly, weekly
-from timeline.timing.slots import EveryDay, Slots
-from timeline.timing.telling import in_words, on_the_wall
+from timeline.features.recurring.slots import EveryDay, Slots, in_words, on_the_wall
 
 
 class TestInWords:

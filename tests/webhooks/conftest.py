@@ -9,9 +9,9 @@ import pytest
 
 from tests.webhooks.receiving import Receiver, Told, self_signed
 from timeline.testing import StoryClock, only_timelines
-from timeline.webhooks.knowing import assume_none
 from timeline.webhooks.models import Endpoint
 from timeline.webhooks.opening import open_endpoint
+from timeline.webhooks.receivers import assume_none
 
 
 @pytest.fixture(scope="session")

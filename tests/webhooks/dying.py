@@ -16,10 +16,10 @@ import django
 
 django.setup()
 
-from timeline.webhooks import sending, threads  # noqa: E402 (Django is set up first)
+from timeline.webhooks import send  # noqa: E402 (Django is set up first)
 
-Sender = sending.Sender
-claim, post, record, write = sending.claim, threads.post, sending.record, Sender._write
+Sender = send.WebhookSender
+claim, post, record, write = send.claim, send.post, send.record, Sender._write
 
 
 def die() -> None:
@@ -58,11 +58,11 @@ def main(place: str) -> None:
     """Send until then."""
     match place:
         case "claimed":
-            sending.claim = claim_and_die
+            send.claim = claim_and_die
         case "answered":
-            threads.post = post_and_die
+            send.post = post_and_die
         case "written":
-            sending.record = record_and_die
+            send.record = record_and_die
         case "committed":
             Sender._write = write_and_die  # type: ignore[method-assign]
     Sender("default").work()

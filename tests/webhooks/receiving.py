@@ -113,9 +113,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             said(self.wfile)
             return
-        status, body = said if isinstance(said, tuple) else (said, b"")
+        status, body, *headers = said if isinstance(said, tuple) else (said, b"")
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
+        for name, value in headers:
+            self.send_header(name, value)
         if 300 <= status < 400:
             self.send_header("Location", "http://169.254.169.254/latest/meta-data/")
         self.end_headers()
@@ -126,7 +128,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class Receiver:
-    """Answers 204, or as ``answer(request)`` says: a status, or a status and a body, or bytes as they are."""
+    """Answers 204, or as ``answer(request)`` says: a status, or a status, a body and any headers, or bytes as they are."""
 
     def __init__(self, certificate: str = "") -> None:
         self.ca_file = certificate

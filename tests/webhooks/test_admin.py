@@ -112,6 +112,50 @@ class TestAnEndpoint:
         assert not Delivery.objects.exists()
 
 
+class TestAURL:
+    @pytest.fixture
+    def endpoint(self, endpoint_for):
+        """One without a description, in whose URL a secret is; something was sent to it."""
+        endpoint = endpoint_for("told")
+        endpoint_for("told")  # The list of deliveries chooses between two.
+        told_order("told.asked")
+        Endpoint.objects.update(url="https://books.example.com/s3cret?key=s3cret")
+        return endpoint
+
+    @pytest.mark.parametrize("rights", [("view_delivery",), ("view_endpoint",), ("view_endpoint", "delete_endpoint")])
+    def test_is_shown_by_no_page_to_who_may_not_change_it(self, rights, client, endpoint, person_of_staff):
+        person_of_staff.user_permissions.set(Permission.objects.filter(codename__in=rights))
+        client.force_login(person_of_staff)
+        rows = {"endpoint": endpoint, "delivery": endpoint.deliveries.get()}
+        pages = [reverse(f"admin:timeline_webhooks_{kind}_changelist") for kind in rows]
+        pages += [
+            reverse(f"admin:timeline_webhooks_{kind}_{page}", args=[row.pk])
+            for kind, row in rows.items()
+            for page in ("change", "delete", "history")
+        ]
+
+        said = "".join(client.get(page).content.decode() for page in pages)
+
+        assert "s3cret" not in said
+        assert f"books.example.com #{endpoint.pk.hex[-6:]}" in said
+
+    def test_is_on_the_page_of_who_may_change_it(self, admin_client, endpoint):
+        page = admin_client.get(reverse("admin:timeline_webhooks_endpoint_change", args=[endpoint.pk]))
+
+        assert "https://books.example.com/s3cret?key=s3cret" in page.content.decode()
+
+    def test_is_kept_by_no_log_of_the_admin(self, admin_client, clock):
+        admin_client.post(reverse(ADD), given("https://books.example.com/s3cret", '["told"]') | {"description": ""})
+
+        assert Endpoint.objects.exists()
+        assert "s3cret" not in str(list(LogEntry.objects.values_list("object_repr", "change_message")))
+
+    def test_that_cannot_be_read_is_shown_as_none(self, endpoint):
+        endpoint.url = "https://[s3cret/"
+
+        assert str(endpoint).startswith("? #")
+
+
 class TestWhatIsNoneOfThem:
     @pytest.mark.parametrize("key", ["x", "", "\x00", "7:8", "9" * 5_000, str(10**40)])
     @pytest.mark.parametrize(("kind", "action"), [("endpoint", "rotate_secret"), ("delivery", "send_again")])
@@ -172,7 +216,7 @@ class TestToDeleteAnEndpoint:
             told_order("told.asked")
         deliver()
         after, asked_then = look()
-        monkeypatch.setattr("timeline.webhooks.deleting.MAX_COUNTED", 3)
+        monkeypatch.setattr("timeline.webhooks.disabling.MAX_COUNTED", 3)
         monkeypatch.setattr("timeline.webhooks.admin.MAX_COUNTED", 3)
 
         assert before == {"endpoints": "1", "deliveries": "1"}

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from timeline.webhooks.knowing import is_any
 from timeline.webhooks.models import Endpoint
+from timeline.webhooks.receivers import is_any
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

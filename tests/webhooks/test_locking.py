@@ -15,22 +15,18 @@ from tests.asking import WHOLE
 from tests.webhooks.meeting import meetings
 from timeline.clocks import MachineTime
 from timeline.exceptions import InvalidInput
+from timeline.features.maintenance.erase import Erased
 from timeline.ids import uuid7
 from timeline.models import EntityRef
-from timeline.operations.erasing import Erased
-from timeline.webhooks.bodies import Fact
-from timeline.webhooks.claiming import claim
-from timeline.webhooks.deleting import delete_endpoints
-from timeline.webhooks.disabling import disable, enable, replay
-from timeline.webhooks.locking import lock_endpoints
+from timeline.webhooks.delivery_rows import claim
+from timeline.webhooks.disabling import delete_endpoints, disable, enable, lock_endpoints, replay
+from timeline.webhooks.facts import Fact, write_deliveries
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint, State
 from timeline.webhooks.opening import open_endpoint
-from timeline.webhooks.posting import Answer
-from timeline.webhooks.pruning import prune_deliveries
+from timeline.webhooks.post import PostOutcome
 from timeline.webhooks.receivers import on_erased, on_relabelled
-from timeline.webhooks.sending import Sender
-from timeline.webhooks.threads import Done
-from timeline.webhooks.writing import write_deliveries
+from timeline.webhooks.send import Done, WebhookSender
+from timeline.webhooks.upkeep import prune_deliveries
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db(transaction=True)]
 
@@ -48,7 +44,9 @@ class Site:
         Endpoint.objects.all().delete()
         self.now = clock.now
         for name in ("first", "second"):
-            open_endpoint(url=f"https://{name}.test/", topics=[TOPIC], description=name, now=self.now, using=USING)
+            open_endpoint(
+                url=f"https://{name}.example.com/", topics=[TOPIC], description=name, now=self.now, using=USING
+            )
         self.keys = list(Endpoint.objects.order_by("pk").values_list("pk", flat=True))
         Endpoint.objects.filter(pk=self.keys[0]).update(failures=5, failing_since=self.now, probe_at=self.now)
         write_deliveries([fact(str(number % 3)) for number in range(7)], now=self.now, using=USING)
@@ -76,14 +74,14 @@ class Site:
         self._write(410)
 
     def _write(self, status):
-        sender = Sender(USING)
+        sender = WebhookSender(USING)
         deliveries = list(Delivery.objects.filter(token=self.token).select_related("endpoint").order_by("-pk"))
         sender._held_up = {(one.endpoint_id, f"shop.order:{number}") for one in deliveries for number in range(3)}
-        answer = Answer(status, "", "" if status == 204 else "no", self.now, 1)
+        answer = PostOutcome(status, "", "" if status == 204 else "no", self.now, 1)
         sender._write([Done(delivery, answer) for delivery in deliveries[1:]] + [Done(deliveries[0], None)])
 
     def expire(self):
-        Sender(USING)._expire(self.now)
+        WebhookSender(USING)._expire(self.now)
 
     def prune(self):
         prune_deliveries(ended_before=self.now, using=USING)

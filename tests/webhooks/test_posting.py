@@ -12,9 +12,9 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests.processes import DEADLINE
-from timeline.webhooks import connecting
-from timeline.webhooks.connecting import make_pool
-from timeline.webhooks.posting import Message, post
+from timeline.webhooks import connect
+from timeline.webhooks.connect import make_pool
+from timeline.webhooks.post import Message, post
 from timeline.webhooks.secrets import new_secret
 
 SECRET = new_secret()
@@ -111,6 +111,54 @@ class TestPost:
         assert posted(f"http://127.0.0.1:{port}/").error == "No connection was made."
 
 
+async def three_posted(more):
+    """Post three messages; the receiver says more with its first answer. Gives the answers, and how many connected."""
+    left, came = [more], []
+
+    async def answer(reader, writer):
+        came.append(asyncio.current_task())
+        with suppress(asyncio.IncompleteReadError, OSError):
+            while await reader.readuntil(b"\r\n\r\n{}"):
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + (left.pop() if left else b""))
+                await writer.drain()
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    server, pool = await asyncio.start_server(answer, "127.0.0.1", 0), make_pool()
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    try:
+        answers = [await post(Message(f"msg_{no}", url, "{}", (Webhook(SECRET),)), pool) for no in range(3)]
+    finally:
+        await pool.aclose()
+        server.close()
+        await asyncio.gather(*came)
+    return [(each.status, each.text) for each in answers], len(came)
+
+
+class TestAKeptConnection:
+    @pytest.fixture(autouse=True)
+    def _here(self, settings):
+        settings.TIMELINE_WEBHOOKS = settings.TIMELINE_WEBHOOKS | {"ALLOW_LOOPBACK": True}
+
+    def test_is_used_again(self):
+        assert asyncio.run(three_posted(b"")) == ([(200, "ok")] * 3, 1)
+
+    @pytest.mark.parametrize(
+        "more",
+        [
+            b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n",
+            b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake",
+            b"HTTP/1.1 5",
+            b"nonsense",
+            b"\r\n",
+        ],
+    )
+    def test_is_closed_if_more_is_said_than_was_asked(self, more):
+        """It would be the answer to the next delivery."""
+        assert asyncio.run(three_posted(more)) == ([(200, "ok")] * 3, 2)
+
+
 class _Names:
     """Stands in for the resolver: gives each name the addresses that a test says, one list a look-up."""
 
@@ -197,4 +245,4 @@ class TestTLS:
         assert untrusted.error == "Its certificate is not trusted."
         assert trusted.is_delivered
         assert elsewhere.error == "Its certificate is not trusted."
-        connecting._trusting.cache_clear()
+        connect._trusting.cache_clear()

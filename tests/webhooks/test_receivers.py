@@ -9,11 +9,11 @@ import pytest
 from tests.testapp.models import Order
 from tests.webhooks.receiving import Told
 from timeline import Machine, never
-from timeline.operations.adopting_machines import adopt_rows, plan_adoption
-from timeline.operations.changing_machines import change_runs, plan_change
-from timeline.operations.relabelling import relabel
+from timeline.features.machines.adopt_rows import adopt_rows, plan_adoption
+from timeline.features.machines.edges import forget_edges, see_edges
+from timeline.features.machines.plans import change_runs, plan_change
+from timeline.features.maintenance.relabel import relabel
 from timeline.shortcuts import emit, emit_many, erase
-from timeline.store.edges import forget_edges, see_edges
 from timeline.testing import only_timelines
 from timeline.webhooks.disabling import disable, replay
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Ordered, State

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from cryptography.fernet import Fernet
@@ -17,18 +18,16 @@ from timeline.models import ScheduledTask
 from timeline.shortcuts import emit, emit_many
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
-from timeline.webhooks.claiming import claim
-from timeline.webhooks.disabling import replay, rotate
-from timeline.webhooks.knowing import assume_none, is_any
-from timeline.webhooks.locking import lock_endpoints
-from timeline.webhooks.models import Attempt, Delivery, State
-from timeline.webhooks.posting import Answer
-from timeline.webhooks.recording import Outcome, record
-from timeline.webhooks.sending import Sender
+from timeline.webhooks.delivery_rows import Outcome, claim, record
+from timeline.webhooks.disabling import disable, enable, lock_endpoints, replay, rotate
+from timeline.webhooks.models import Attempt, Delivery, Disabled, State
+from timeline.webhooks.post import PostOutcome
+from timeline.webhooks.receivers import assume_none, is_any
+from timeline.webhooks.send import WebhookSender
 
 
 def deliver():
-    return Sender("default").drain()
+    return WebhookSender("default").drain()
 
 
 def told_order(*events):
@@ -183,7 +182,7 @@ class TestALateOutcome:
 
         with transaction.atomic():
             endpoints = lock_endpoints([endpoint.pk], using="default")
-            failed = Outcome(late.deliveries[0], Answer(500, "", "It answered 500.", clock.now, 1))
+            failed = Outcome(late.deliveries[0], PostOutcome(500, "", "It answered 500.", clock.now, 1))
             assert record([failed], endpoints, now=clock.now, using="default") == 0
 
         assert list(Delivery.objects.order_by("pk").values()) == before
@@ -245,6 +244,80 @@ class TestAnEndpointThatFails:
 
         endpoint.refresh_from_db()
         assert (endpoint.is_enabled, endpoint.disabled_code) == (False, "failing")
+
+
+class TestAReceiverThatAsksToWait:
+    """With 429 or 503 and ``Retry-After``: it is well, and has too much to do."""
+
+    @pytest.mark.parametrize("status", [429, 503])
+    def test_is_left_alone_for_as_long_and_has_not_failed(self, status, endpoint_for, receiver, clock):
+        """For all that waits, what is written meanwhile too."""
+        endpoint = endpoint_for("told")
+        receiver.answer = lambda _request: (status, b"", ("Retry-After", "7200"))
+        for _time in range(7):
+            told_order("told.asked")
+            deliver()
+        endpoint.refresh_from_db()
+        assert (endpoint.failures, endpoint.failing_since, endpoint.is_paused) == (0, None, False)
+        assert len(receiver.requests) == 1
+        receiver.reset()
+
+        clock.advance(minutes=119)
+        deliver()
+        assert receiver.requests == []
+        clock.advance(minutes=2)
+        deliver()
+
+        assert len(receiver.requests) == 7
+        assert not Delivery.objects.waiting().exists()
+
+    def test_is_not_sent_what_was_claimed_with_it(self, endpoint_for, receiver, settings):
+        settings.TIMELINE_WEBHOOKS = settings.TIMELINE_WEBHOOKS | {"PER_ENDPOINT": 1}
+        endpoint_for("told")
+        receiver.answer = lambda _request: (429, b"", ("Retry-After", "60"))
+        for _order in range(8):
+            told_order("told.asked")
+
+        deliver()
+
+        assert len(receiver.requests) == 1
+        assert set(Delivery.objects.values_list("attempts", "leased_until")) == {(1, None), (0, None)}
+
+    def test_waits_no_shorter_than_without_it(self, endpoint_for, receiver, clock):
+        """A delivery that has failed five times is not tried each second because of a careless answer."""
+        endpoint_for("told")
+        told_order("told.asked")
+        Delivery.objects.update(attempts=5)
+        receiver.answer = lambda _request: (503, b"", ("Retry-After", "1"))
+
+        deliver()
+
+        assert Delivery.objects.get().due_at - clock.now > timedelta(minutes=30)
+
+    @pytest.mark.parametrize(("status", "said"), [(503, "soon"), (503, "0"), (500, "7200"), (200, "7200")])
+    def test_does_not_if_it_says_nothing_of_the_kind(self, status, said, endpoint_for, receiver, clock):
+        endpoint = endpoint_for("told")
+        receiver.answer = lambda _request: (status, b"", ("Retry-After", said))
+        told_order("told.asked")
+        deliver()
+
+        endpoint.refresh_from_db()
+        assert (endpoint.failures, endpoint.quiet_until) == (int(status >= 300), None)
+
+    def test_is_sent_to_at_once_when_a_person_enables_it(self, endpoint_for, receiver, clock):
+        endpoint = endpoint_for("told")
+        receiver.answer = lambda _request: (429, b"", ("Retry-After", "7200"))
+        told_order("told.asked")
+        deliver()
+        receiver.reset()
+        endpoint.refresh_from_db()
+
+        disable(endpoint, Disabled.OPERATOR, now=clock.now, using="default")
+        enable(endpoint, now=clock.now, using="default")
+        told_order("told.asked")
+        deliver()
+
+        assert len(receiver.requests) == 1
 
 
 class TestARotatedSecret:

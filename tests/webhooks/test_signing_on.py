@@ -8,20 +8,19 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 from django.urls import reverse
 from django.utils import translation
 
 from tests.webhooks.test_sending import deliver, told_order
 from timeline.clocks import MachineTime, story_now
-from timeline.dispatch.noticing_silence import tell_troubles
+from timeline.dispatch.worker_signs import tell_troubles
 from timeline.models import ScheduledTask
-from timeline.reading.diagnosing import diagnose
+from timeline.reading.diagnosis import diagnose
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 from timeline.webhooks.disabling import disable
 from timeline.webhooks.models import Disabled, SenderSign
-from timeline.webhooks.signing_on import find_trouble, give_sign, take_leave, unsent_since
+from timeline.webhooks.upkeep import give_sign, take_leave, unsent_since
 
 HEALTH = "admin:timeline_scheduledtask_health"
 LISTS = ("admin:timeline_webhooks_endpoint_changelist", "admin:timeline_webhooks_delivery_changelist")
@@ -107,18 +106,6 @@ class TestTrouble:
     def test_costs_one_statement(self, unsent, django_assert_num_queries):
         with django_assert_num_queries(1):
             unsent_since(now=story_now("default"), using="default")
-
-
-class TestTroubleBeforeMigrations:
-    @pytest.mark.django_db(transaction=True)
-    def test_is_none_where_the_table_of_signs_is_not_there_yet(self):
-        with connection.schema_editor() as editor:
-            editor.delete_model(SenderSign)
-        try:
-            assert find_trouble(now=story_now("default"), using="default") is None
-        finally:
-            with connection.schema_editor() as editor:
-                editor.create_model(SenderSign)
 
 
 class TestSigns:

@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.contrib.admin import ModelAdmin
 
-from timeline.webhooks import theming
+from timeline.webhooks import admin_lists
 from timeline.webhooks.admin import DeliveryAdmin, EndpointAdmin
 
 
@@ -22,18 +22,18 @@ def unfold(monkeypatch):
     monkeypatch.setitem(sys.modules, "unfold.admin", SimpleNamespace(ModelAdmin=OfTheTheme))
     yield OfTheTheme
     monkeypatch.undo()
-    reload(theming)
+    reload(admin_lists)
 
 
 class TestTheClassOfTheAdmins:
     def test_is_the_themes_own_where_there_is_one(self, unfold):
-        reload(theming)
+        reload(admin_lists)
 
-        assert theming.Themed is unfold
-        assert theming.FRAME == "admin/timeline/unfold.html"
+        assert admin_lists.Themed is unfold
+        assert admin_lists.FRAME == "admin/timeline/unfold.html"
 
     def test_is_djangos_where_there_is_none(self):
-        assert theming.Themed is ModelAdmin
-        assert theming.FRAME == "admin/base_site.html"
-        assert issubclass(EndpointAdmin, theming.Themed)
-        assert issubclass(DeliveryAdmin, theming.Themed)
+        assert admin_lists.Themed is ModelAdmin
+        assert admin_lists.FRAME == "admin/base_site.html"
+        assert issubclass(EndpointAdmin, admin_lists.Themed)
+        assert issubclass(DeliveryAdmin, admin_lists.Themed)

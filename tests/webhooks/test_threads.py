@@ -10,11 +10,10 @@ import pytest
 
 from tests.processes import DEADLINE
 from tests.webhooks.test_sending import told_order
-from timeline.webhooks.claiming import claim
+from timeline.webhooks.delivery_rows import claim
 from timeline.webhooks.disabling import disable, enable
 from timeline.webhooks.models import Delivery, Disabled, Endpoint, State
-from timeline.webhooks.sending import Sender
-from timeline.webhooks.threads import OLD, Poster
+from timeline.webhooks.send import OLD, Poster, WebhookSender
 
 
 def send(sender, poster):
@@ -31,7 +30,7 @@ def failed_often(endpoint_for, receiver):
     receiver.answer = lambda _request: 500
     for _order in range(6):
         told_order("told.asked")
-    sender = Sender("default")
+    sender = WebhookSender("default")
     with Poster() as poster:
         send(sender, poster)
         assert Endpoint.objects.get().is_paused
@@ -55,7 +54,7 @@ class TestAnEndpointThatHasFailed:
     def test_is_sent_to_by_the_same_process_once_another_has_reached_it(self, failed_often, receiver, clock):
         sender, poster = failed_often
         clock.advance(minutes=10)
-        Sender("default").drain()
+        WebhookSender("default").drain()
         reached = len(receiver.requests)
 
         told_order("told.asked")
@@ -86,7 +85,7 @@ class TestANameThatIsNotAnswered:
             told_order("told.asked")
 
         try:
-            Sender("default").drain()
+            WebhookSender("default").drain()
         finally:
             is_over.set()
 

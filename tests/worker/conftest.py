@@ -13,7 +13,7 @@ from timeline.worker.timed_call import TimedCall
 @pytest.fixture
 def _standing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the supervisor and its watches go by the clock that stands still."""
-    for module in ("thread_watch", "supervisor"):
+    for module in ("thread_watch", "group_runner"):
         monkeypatch.setattr(f"timeline.worker.{module}.monotonic", standing)
 
     def timed_call(*given: Any, **named: Any) -> TimedCall:

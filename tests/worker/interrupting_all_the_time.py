@@ -13,7 +13,7 @@ import django
 
 django.setup()
 
-from timeline.worker.interrupting import SIGNAL, TimeIsUp, interrupt, interruptibly  # noqa: E402 (needs the settings)
+from timeline.worker.timed_call import SIGNAL, TimeIsUp, interrupt, interruptibly  # noqa: E402 (needs the settings)
 
 CALLS = 3000  # At least, and as many as it takes to break off this many:
 BROKEN_OFF = 20

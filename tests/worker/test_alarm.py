@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from timeline.worker.alarm import Alarm
+from timeline.worker.listener import Alarm
 
 
 @pytest.fixture

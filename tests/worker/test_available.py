@@ -11,10 +11,10 @@ from timeline import Timeline, task
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.testing import only_timelines
-from timeline.worker.available import Available
+from timeline.worker.batch import Available
 from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
+from timeline.worker.process import PaceOfKinds
 
 
 class Jobs(Timeline):
@@ -30,7 +30,7 @@ class Jobs(Timeline):
     def mail(self, orders): ...
 
 
-class Quick(Pace):
+class Quick(PaceOfKinds):
     """Of a process that has run many."""
 
     def most(self, task_key, budget=None):

@@ -12,17 +12,16 @@ from django.utils import timezone
 
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.pacing import keep_paces
-from timeline.dispatch.staging import stage
-from timeline.engine.running import BUDGET
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.dispatch.worker_signs import keep_paces
+from timeline.engine.groups import BUDGET
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
-from timeline.worker.sizing import group_size
+from timeline.worker.process import PaceOfKinds, group_size
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -47,7 +46,7 @@ class Jobs(Timeline):
     def post(self, order) -> None: ...
 
 
-class OneMore(Pace):
+class OneMore(PaceOfKinds):
     """Lets each group be one larger than the one before."""
 
     groups = 0
@@ -59,7 +58,7 @@ class OneMore(Pace):
 
 @pytest.fixture(autouse=True)
 def _jobs(monkeypatch):
-    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(hours=1))
     with only_timelines(Jobs):
         yield
 
@@ -95,7 +94,7 @@ class TestRunBatch:
         assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", "w")}
 
     def test_learns_the_pace(self, claimed):
-        [batch], pace = claimed("jobs.plain", 3), Pace()
+        [batch], pace = claimed("jobs.plain", 3), PaceOfKinds()
 
         with Heartbeat("default", bool, pace) as watch:
             run_batch(batch, watch=watch, using="default", worker="w")
@@ -236,7 +235,7 @@ class TestGroupSize:
         ("task_key", "size"), [("jobs.many", 4), ("jobs.side", 100), ("jobs.plain", 1), ("gone.work", 1)]
     )
     def test_is_what_is_declared_or_the_pace_allows(self, task_key, size):
-        assert group_size(task_key, Pace()) == size
+        assert group_size(task_key, PaceOfKinds()) == size
 
     @pytest.mark.parametrize(
         ("task_key", "seconds", "size"),
@@ -244,7 +243,7 @@ class TestGroupSize:
     )
     def test_leaves_time_for_outcomes_that_are_recorded_aside(self, task_key, seconds, size):
         """Of handlers that take long enough for anything to be done meanwhile."""
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took(task_key, 1000, 1000 * seconds)
 
         assert group_size(task_key, pace, records_late=True) == size

@@ -2,8 +2,8 @@
 
 import gc
 
-from timeline.operations.collecting import MANY
-from timeline.worker.collecting import collecting_seldom
+from timeline.operations.sets import MANY
+from timeline.worker.process import collecting_seldom
 
 
 class TestCollectingSeldom:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from tests.worker.jobs import Jobs, effects, just_now
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime, story_now, story_time
-from timeline.dispatch import staging
+from timeline.dispatch import poll
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
@@ -82,7 +82,7 @@ class TestPoll:
 
     def test_rescues_what_a_dead_worker_held(self, order):
         row = schedule("jobs.first", order, at=just_now()).task
-        staging.stage(now=story_now("default"), using="default")
+        poll.stage(now=story_now("default"), using="default")
         ScheduledTask.objects.update(state="active", attempt=1, lease_expires_at=MachineTime(timedelta(seconds=-1)))
 
         Worker("default").poll()
@@ -130,7 +130,7 @@ class TestStep:
         worker = Worker("default")
         worker.step()
         schedule("jobs.first", order, at=just_now())
-        staging.stage(now=story_now("default"), using="default")
+        poll.stage(now=story_now("default"), using="default")
 
         worker.step()
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from tests.testapp.models import Order
 from timeline import Timeline, task
-from timeline.dispatch.claiming import ClaimedBatch
-from timeline.engine.running import Attempt, Look, begin_given
+from timeline.dispatch.claim import ClaimedBatch
+from timeline.engine.groups import Attempt, Look, begin_given
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
@@ -20,7 +20,7 @@ from timeline.worker import group_runner
 from timeline.worker.batch import run_batch
 from timeline.worker.group_runner import Busy, Group, GroupRunner, look_left
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
+from timeline.worker.process import PaceOfKinds
 
 EACH = 0.004  # Seconds that a handler takes.
 
@@ -36,7 +36,7 @@ class InATest(Timeline):
         entered.append(self.task.occurrence)
 
 
-class Many(Pace):
+class Many(PaceOfKinds):
     def most(self, task_key, budget=None):
         return 10
 

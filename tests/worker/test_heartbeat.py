@@ -11,12 +11,13 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from tests.processes import wait_for
+from tests.readonly import demote
 from tests.testapp.models import Order
 from timeline import RetryAfter, Timeline, task
 from timeline.clocks import MachineTime, story_now
-from timeline.dispatch.extending import extend_leases
-from timeline.dispatch.rescuing import rescue
-from timeline.engine.running import run
+from timeline.dispatch.rescue import rescue
+from timeline.dispatch.worker_signs import extend_leases
+from timeline.engine.groups import run
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sign
 from timeline.shortcuts import schedule
@@ -135,12 +136,36 @@ class TestHeartbeat:
         wait_for_beats()
 
 
+@pytest.mark.only_postgresql
+class TestAHeartbeatWhoseServerTakesNoWritesAnyMore:
+    @pytest.fixture
+    def _kept(self, monkeypatch):
+        """Connections are kept from one use to the next, as in README."""
+        monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 600)
+
+    @pytest.mark.usefixtures("_kept")
+    def test_goes_on_with_another_connection(self, request, active, monkeypatch, caplog):
+        """After a failover the connection that it keeps leads to the server that was the primary before, and is answered."""
+        to_come = [demote]
+
+        def demote_once(*given, **named):
+            if to_come:
+                to_come.pop()()
+            return extend_leases(*given, **named)
+
+        monkeypatch.setattr("timeline.worker.heartbeat.extend_leases", demote_once)
+        request.getfixturevalue("heartbeat").entered(active)
+
+        wait_for(lambda: "read-only" in caplog.text, "the failure")
+        wait_for_beats()
+
+
 @pytest.mark.only_postgresql  # Groups, and two that write.
 class TestATaskThatIsTriedAgainBesideItsFirstGroup:
     def test_has_its_lease_kept_up_when_that_group_ends(self, settings, monkeypatch):
         """The group lets go of the attempt it had, and of no later one."""
         settings.TIMELINE = {"LEASE": timedelta(milliseconds=300)}
-        monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(0))  # Its outcome is written first.
+        monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(0))  # Its outcome is written first.
         at = timezone.now() - timedelta(seconds=1)
         with only_timelines(Twice), Heartbeat("default", stopping=bool) as watch:
             rows = [schedule("twice.work", Order.objects.create(note=note), at=at).task for note in ("", "neighbour")]

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tests.faults.harness.roles import surroundings
-from timeline.worker.interrupting import SIGNAL, TimeIsUp, interrupt, interruptibly
+from timeline.worker.timed_call import SIGNAL, TimeIsUp, interrupt, interruptibly
 
 LONG = 60.0  # Seconds: what nobody waits for.
 

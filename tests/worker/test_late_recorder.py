@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from timeline.engine.running import Watch
+from timeline.engine.groups import Watch
 from timeline.models import ScheduledTask
-from timeline.worker.late_recorder import LateRecorder
-from timeline.worker.side_thread import SideThread
+from timeline.worker.pipeline import LateRecorder
+from timeline.worker.threads import SideThread
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from timeline.signals import work_due, work_soon
-from timeline.worker.alarm import Alarm
-from timeline.worker.listening import Listener
+from timeline.worker.listener import Alarm, Listener
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

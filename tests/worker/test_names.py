@@ -10,8 +10,8 @@ import sys
 
 from django.conf import settings
 
-from timeline.engine.running import MAX_WORKER
-from timeline.worker.names import worker_name
+from timeline.engine.groups import MAX_WORKER
+from timeline.worker.process import worker_name
 
 
 def said_by(code):
@@ -31,7 +31,7 @@ class TestWorkerName:
     def test_may_be_given_and_is_told_apart_all_the_same_also_after_a_fork(self):
         """A machine that is started again gives its worker the same name."""
         says = (
-            "import os; from timeline.worker.names import worker_name; mine = worker_name('mail')\n"
+            "import os; from timeline.worker.process import worker_name; mine = worker_name('mail')\n"
             "if os.fork(): os.wait(); print(mine, flush=True)\n"
             "else: print(worker_name('mail'), flush=True); os._exit(0)"
         )

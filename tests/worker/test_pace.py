@@ -3,9 +3,9 @@
 import pytest
 
 from timeline import models
-from timeline.dispatch.pacing import keep_paces
-from timeline.engine.running import BUDGET
-from timeline.worker.pace import LARGEST, Pace
+from timeline.dispatch.worker_signs import keep_paces
+from timeline.engine.groups import BUDGET
+from timeline.worker.process import LARGEST, PaceOfKinds
 
 IN_TIME = BUDGET.total_seconds()
 
@@ -17,14 +17,14 @@ def kept():
 
 class TestMost:
     def test_is_one_of_a_kind_not_seen_before(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 100, 0.001)
 
         assert pace.most("b.unknown") == 1
 
     def test_grows_with_what_proved_fast(self):
         """As many as have been run: the group doubles each time."""
-        pace, groups = Pace(), []
+        pace, groups = PaceOfKinds(), []
 
         for _ in range(5):
             groups.append(pace.most("a.fast"))
@@ -33,25 +33,25 @@ class TestMost:
         assert groups == [1, 1, 2, 4, 8]
 
     def test_is_what_fits_into_a_groups_time(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 1000, 1000 * IN_TIME / 20)
 
         assert pace.most("a.fast") == 20
 
     def test_is_no_more_than_the_largest(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 100_000, 0)
 
         assert pace.most("a.fast") == LARGEST
 
     def test_is_one_of_a_slow_kind(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.slow", 1000, 1000.0)
 
         assert pace.most("a.slow") == 1
 
     def test_falls_when_a_fast_kind_turns_slow(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 1000, 1000 * IN_TIME / 100)
 
         pace.took("a.fast", 1, 10)
@@ -62,10 +62,10 @@ class TestMost:
 class TestKeep:
     @pytest.fixture(autouse=True)
     def _at_once(self, db, monkeypatch):
-        monkeypatch.setattr("timeline.worker.pace.KEEP_EVERY", -1)
+        monkeypatch.setattr("timeline.worker.process.KEEP_EVERY", -1)
 
     def test_writes_the_averages_down(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 10, 0.1)
         pace.took("a.slow", 1, 30)
 
@@ -74,7 +74,7 @@ class TestKeep:
         assert kept() == {"a.fast": pytest.approx(0.01), "a.slow": 30}
 
     def test_writes_nothing_while_they_stay_alike(self, django_assert_num_queries):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 10, 0.1)
         pace.keep(using="default")
 
@@ -84,7 +84,7 @@ class TestKeep:
             pace.keep(using="default")
 
     def test_writes_what_has_changed(self):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 10, 0.1)
         pace.keep(using="default")
 
@@ -103,7 +103,7 @@ class TestKeep:
 
 class TestKeepEvery:
     def test_few_seconds_at_most(self, db, django_assert_num_queries):
-        pace = Pace()
+        pace = PaceOfKinds()
         pace.took("a.fast", 10, 0.1)
         pace.keep(using="default")
         pace.took("a.fast", 1, 100)

@@ -16,19 +16,19 @@ from django.utils import timezone
 from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import Timeline, task
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.pacing import keep_paces
-from timeline.dispatch.staging import stage
-from timeline.engine import executing
-from timeline.engine.running import BUDGET
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
+from timeline.dispatch.worker_signs import keep_paces
+from timeline.engine import execute
+from timeline.engine.groups import BUDGET
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
-from timeline.worker.side_thread import SideThread
+from timeline.worker.process import PaceOfKinds
+from timeline.worker.threads import SideThread
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 
@@ -80,7 +80,7 @@ def side_thread():
 @pytest.fixture
 def pace():
     """Of a process that has run many of them."""
-    known = Pace()
+    known = PaceOfKinds()
     for name in ("note", "atomic", "sign"):
         known.took(f"brief.{name}", 100, 100 * EACH)
     return known
@@ -158,7 +158,7 @@ class TestGroupsOneAfterTheOther:
     def test_never_have_more_than_a_budget_unrecorded(self, batch, work, monkeypatch):
         """While the outcomes of the first group are held up, the next one goes no further than they may lag behind."""
         made = batch("brief.note", 3 * GROUP)
-        go_on, real, counted = threading.Event(), executing.record_outcomes, []
+        go_on, real, counted = threading.Event(), execute.record_outcomes, []
 
         def held_up(outcomes, setting):
             go_on.wait(120)
@@ -169,7 +169,7 @@ class TestGroupsOneAfterTheOther:
             counted.append(len(entered))
             go_on.set()
 
-        monkeypatch.setattr(executing, "record_outcomes", held_up)
+        monkeypatch.setattr(execute, "record_outcomes", held_up)
         releasing = threading.Thread(target=release)
         releasing.start()
 
@@ -296,7 +296,7 @@ class TestARecordThatFails:
         def fail(outcomes, setting):
             raise OperationalError("gone")
 
-        monkeypatch.setattr(executing, "record_outcomes", fail)
+        monkeypatch.setattr(execute, "record_outcomes", fail)
 
         with pytest.raises(OperationalError, match="gone"):
             work(made)

@@ -18,7 +18,7 @@ from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
-from timeline.worker.runner_threads import RunnerThreads
+from timeline.worker.threads import RunnerThreads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

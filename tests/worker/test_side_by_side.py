@@ -12,8 +12,8 @@ from tests.testapp.models import Order
 from tests.worker.test_runner_threads import work_until_done
 from timeline import Timeline, task
 from timeline.definition.handlers import SIDE_BY_SIDE
-from timeline.dispatch.claiming import claim
-from timeline.dispatch.staging import stage
+from timeline.dispatch.claim import claim
+from timeline.dispatch.poll import stage
 from timeline.models import ScheduledTask
 from timeline.shortcuts import aschedule, schedule
 from timeline.testing import only_timelines

@@ -6,10 +6,12 @@ import threading
 from contextvars import ContextVar
 
 import pytest
-from django.db import OperationalError, connection, connections
+from django.db import InternalError, OperationalError, connection, connections
 
 from tests.databases import VENDOR
-from timeline.worker.side_thread import SideThread, can_use_side_thread
+from tests.readonly import demote
+from tests.testapp.models import Order
+from timeline.worker.threads import SideThread, can_use_side_thread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -71,6 +73,14 @@ class TestSubmit:
             side_thread.submit(fail).result()
 
         assert side_thread.submit(lambda: connections["default"].connection).result() is None
+
+    @pytest.mark.only_postgresql
+    def test_writes_again_when_its_server_took_no_writes(self, side_thread):
+        side_thread.submit(demote).result(20)
+        with pytest.raises(InternalError):
+            side_thread.submit(Order.objects.create).result(20)
+
+        assert side_thread.submit(Order.objects.create).result(20).pk
 
 
 class TestTheEnd:

@@ -10,7 +10,7 @@ from django.db import OperationalError
 
 from timeline.models import Sign
 from timeline.timing import EARLIEST
-from timeline.worker.signs import keep_giving, seconds_left
+from timeline.worker.heartbeat import keep_giving, seconds_left
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +49,7 @@ class TestKeepGiving:
             raise OperationalError("away")
 
         with monkeypatch.context() as away:
-            away.setattr("timeline.worker.signs.give_sign", fail)
+            away.setattr("timeline.worker.heartbeat.give_sign", fail)
             with pytest.raises(OperationalError):
                 keep_giving(worker, using="default")
 

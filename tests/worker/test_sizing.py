@@ -8,10 +8,9 @@ import pytest
 
 from timeline import Timeline, task
 from timeline.definition.handlers import SIDE_BY_SIDE
-from timeline.engine.running import BUDGET
+from timeline.engine.groups import BUDGET
 from timeline.testing import only_timelines
-from timeline.worker.pace import Pace
-from timeline.worker.sizing import LAG, group_size, leaves_time
+from timeline.worker.process import LAG, PaceOfKinds, group_size, leaves_time
 
 
 def test_a_look_taken_ahead_leaves_most_of_the_budget():
@@ -45,7 +44,7 @@ def pace_of():
     """The pace of a process that has run a hundred of each kind, each in so many milliseconds."""
 
     def known(milliseconds):
-        pace = Pace()
+        pace = PaceOfKinds()
         for name in ("plain", "atomic", "bulk", "side_by_side"):
             pace.took(f"jobs.{name}", 100, 100 * milliseconds / 1000)
         return pace
@@ -55,13 +54,13 @@ def pace_of():
 
 class TestGroupSize:
     def test_is_what_is_declared_whatever_the_pace(self, pace_of):
-        assert group_size("jobs.bulk", Pace()) == group_size("jobs.bulk", pace_of(40)) == 7
+        assert group_size("jobs.bulk", PaceOfKinds()) == group_size("jobs.bulk", pace_of(40)) == 7
         assert group_size("jobs.side_by_side", pace_of(40)) == SIDE_BY_SIDE
 
     @pytest.mark.parametrize(("name", "size"), [("plain", 10), ("atomic", 9)])
     def test_is_what_the_pace_allows_else(self, pace_of, name, size):
         """For handlers in one transaction a little less, so that few are left for another one."""
-        assert group_size(f"jobs.{name}", Pace()) == 1
+        assert group_size(f"jobs.{name}", PaceOfKinds()) == 1
         assert group_size(f"jobs.{name}", pace_of(5)) == size
 
     @pytest.mark.parametrize(

@@ -18,11 +18,11 @@ from tests.testapp.models import Effect, Order
 from tests.worker.standing import standing
 from timeline import Timeline, task
 from timeline.clocks import story_now
-from timeline.engine.running import Watch, begin_given, give_back, run_begun
+from timeline.engine.groups import Watch, begin_given, give_back, run_begun
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
-from timeline.worker.supervisor import supervisor
+from timeline.worker.group_runner import supervisor
 from timeline.worker.thread_watch import ThreadWatch
 
 pytestmark = [  # Groups, and two that write.
@@ -131,8 +131,8 @@ class Held(Timeline):
 
 @pytest.fixture(autouse=True)
 def _held(monkeypatch):
-    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
-    monkeypatch.setattr("timeline.engine.executing_async.SIDE_BY_SIDE", 2)
+    monkeypatch.setattr("timeline.engine.execute.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.execute_async.SIDE_BY_SIDE", 2)
     entered.clear()
     undone.clear()
     given.clear()
@@ -221,7 +221,7 @@ class TestAHandlerThatHangs:
                 raise refused
             return False
 
-        monkeypatch.setattr("timeline.engine.recording.break_off", refuse)
+        monkeypatch.setattr("timeline.engine.shared_transaction.break_off", refuse)
         monkeypatch.setattr("timeline.worker.thread_watch.give_back", note_what_is_given)
         monkeypatch.setattr(f"{__name__}.OTHERS", 2)
 

@@ -16,7 +16,7 @@ from timeline.models import Figure, LogEntry, ScheduledTask
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 from timeline.worker import Poller, Worker
-from timeline.worker.sweeper import Sweeper
+from timeline.worker.loop import Sweeper
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -54,7 +54,7 @@ def drifted():
 @pytest.fixture
 def at_once(monkeypatch):
     """Let the first step be due at once."""
-    monkeypatch.setattr("timeline.worker.sweeper.REST", 0.0)
+    monkeypatch.setattr("timeline.worker.loop.REST", 0.0)
 
 
 class TestAProcessThatPolls:
@@ -110,8 +110,8 @@ def refusing_sweeps():
 class TestFigures:
     def test_are_counted_beside_the_sweep(self, db, now, monkeypatch):
         counted = []
-        monkeypatch.setattr("timeline.worker.sweeper.REST", 0)
-        monkeypatch.setattr("timeline.worker.sweeper.roll_up", lambda **given: counted.append(given))
+        monkeypatch.setattr("timeline.worker.loop.REST", 0)
+        monkeypatch.setattr("timeline.worker.loop.roll_up", lambda **given: counted.append(given))
         sweeper = Sweeper("default")
 
         sweeper.step(lambda: now)

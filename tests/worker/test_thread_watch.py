@@ -7,7 +7,7 @@ from time import monotonic
 
 import pytest
 
-from timeline.engine.running import Watch, begin_given
+from timeline.engine.groups import Watch, begin_given
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel

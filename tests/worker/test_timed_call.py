@@ -8,9 +8,8 @@ from time import monotonic
 
 import pytest
 
-from timeline.engine.attempting import begin_attempts
-from timeline.worker.interrupting import TimeIsUp, can_be_interrupted, interruptibly
-from timeline.worker.timed_call import TimedCall
+from timeline.engine.attempts import begin_attempts
+from timeline.worker.timed_call import TimedCall, TimeIsUp, can_be_interrupted, interruptibly
 
 
 @pytest.fixture

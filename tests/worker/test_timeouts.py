@@ -20,15 +20,15 @@ from tests.worker.standing import standing
 from tests.worker.test_runner_threads import work_until_done
 from timeline import Retry, Timeline, task
 from timeline.clocks import story_now
-from timeline.engine.running import Watch, begin_given, run_begun
+from timeline.engine.groups import Watch, begin_given, run_begun
 from timeline.models import LogEntry, ScheduledTask
-from timeline.reading.explaining import explain
+from timeline.reading.explanation import explain
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
-from timeline.worker.interrupting import SIGNAL
-from timeline.worker.supervisor import supervisor
+from timeline.worker.group_runner import supervisor
 from timeline.worker.thread_watch import ThreadWatch
+from timeline.worker.timed_call import SIGNAL
 
 pytestmark = [  # Two that write.
     pytest.mark.django_db(transaction=True),

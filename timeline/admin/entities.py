@@ -10,31 +10,30 @@ from uuid import UUID
 
 from django.utils.translation import pgettext
 
-from timeline.admin.drawing import drawing
-from timeline.admin.holding import holds_over, told_holds
-from timeline.admin.looking import sees
-from timeline.admin.naming import Called, called
-from timeline.admin.readers import Reader
-from timeline.admin.standing import standing_of
+from timeline.admin.entity_picture import drawing
+from timeline.admin.guard_answers import standing_of
+from timeline.admin.references import Called, called
+from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
-from timeline.dispatch.noticing_silence import silent
+from timeline.dispatch.worker_signs import silent
+from timeline.features.holds.page import holds_over, told_holds
+from timeline.features.machines.pictures import run_picture
+from timeline.features.machines.reading import entries_to_tell, machine_lines
+from timeline.features.recurring.reading import schedule_in_words
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, Scope, TimelineRun
-from timeline.reading.explaining import why
-from timeline.reading.machine_pictures import run_picture
-from timeline.reading.machines import entries_to_tell, machine_lines
-from timeline.reading.recalling import keep_said, with_said
-from timeline.reading.schedules import schedule_in_words
+from timeline.reading.explanation import standing
+from timeline.reading.reason_texts import keep_said, with_said
 from timeline.registry import registry
-from timeline.store.gathering import Words, gather_now
+from timeline.store.multi_query import Words, gather_now
 from timeline.timing import LATEST
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from timeline.admin.looking import About
+    from timeline.admin.subject import About
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.reading.foreseeing import Outlook
+    from timeline.reading.outlook import Outlook
 
 MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
 FORESEEN = "foreseen"
@@ -50,15 +49,12 @@ class Item(NamedTuple):
     One thing on the axis.
 
     Args:
-        key: Of the task.
         at: When it ended, is due or is expected; None: nobody can say.
-        state: A state, or ``foreseen``.
-        label: The state in words.
-        why: Why it is so; may be empty.
+        state: A state, ``FORESEEN`` or ``EVENT``.
         task: None: it has no row yet, or is an event.
         lane: Where it stands in the picture; empty: with others of its key.
-        group: Whose it is: 0, of the entity itself; else of the how-manieth that belongs to it.
-        stands: Of one that is ahead: whether it would run as things stand, in words; empty where it has no guards.
+        group: 0: of the entity itself; else the number of the group that belongs to it.
+        stands: Whether it would run as things stand, in words; empty: it has no guards.
     """
 
     key: str
@@ -84,18 +80,9 @@ class Item(NamedTuple):
 
 class Read(NamedTuple):
     """
-    What is read of an entity's page in one statement, once it is known that who looks may.
+    What one statement reads for an entity's page: what is nearest to now and latest, as far as who looks may see it.
 
-    Args:
-        now: Story time.
-        tasks: The nearest to now on each side.
-        runs: Those that are open, and the latest.
-        events: The latest that mean something to timelines of which they see the rows.
-        entries: Of the latest runs of machines.
-        holds: What is on hold.
-        seen_holds: Ids of those holds of which they may read who decided.
-        task_keys: Of all the tasks there are; none, unless they are asked for.
-        nobody_polls: Whether this database is not polled.
+    ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for.
     """
 
     now: datetime
@@ -110,15 +97,7 @@ class Read(NamedTuple):
 
 
 def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool) -> Read:
-    """
-    Read what the page of an entity shows of its own.
-
-    Args:
-        about: The entity.
-        visible: The tasks that the user may see.
-        reader: Who looks.
-        keys: Whether the keys of all tasks are asked for.
-    """
+    """Read what the page of an entity shows of its own; ``keys``: also the keys of all tasks there are."""
     ref, using = about.ref, visible.db
     seen = _seen(about, reader, using)
     runs, latest = _runs(ref, seen, using=using)
@@ -143,21 +122,11 @@ def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *,
 
 
 def _seen(about: About, reader: Reader, using: str) -> set[str]:
-    """Names of timelines whose rows about the entity who looks may see."""
     return {known.name for known in registry if sees(reader.policy, reader.user, known.name, about.ref, using)}
 
 
 def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Outlook], *, using: str) -> dict[str, Any]:
-    """
-    Put together what the page of an entity shows.
-
-    Args:
-        about: The entity.
-        read: What was read of it.
-        reader: Who looks.
-        outlooks: What is foreseen of its open runs.
-        using: Database alias.
-    """
+    """Put together what the page of an entity shows."""
     now, latest = read.now, in_order_of_start(read.runs)[:MAX_RUNS]
     tasks = sorted(read.tasks, key=lambda task: (task.scheduled_at, task.pk))
     items, is_cut = as_items(
@@ -191,16 +160,7 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
 
 
 def picture(items: Sequence[Item], *, span: str, holds: Iterable[Hold], now: datetime, zone: tzinfo) -> dict[str, Any]:
-    """
-    Draw items, and say how else they may be drawn.
-
-    Args:
-        items: Of the entity, and of what belongs to it.
-        span: How much time the picture is of: one of ``SPANS``; else all of it.
-        holds: Those that are open over the entity or a part of it.
-        now: Story time.
-        zone: The site's.
-    """
+    """Draw items in the site's zone; ``span`` is one of ``SPANS``, anything else is all of it. ``holds`` are open ones."""
     until = _held_until(holds)
     drawn = drawing(items, span=SPANS.get(span), most=MAX_LANES, held_until=until, now=now, zone=zone)
     spans = [
@@ -233,8 +193,7 @@ def as_items(past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Read
 
 
 def _runs(ref: EntityRef, seen: Collection[str], *, using: str) -> tuple[QuerySet[TimelineRun], QuerySet[TimelineRun]]:
-    """Ask for those of an entity that are open, with the latest; each part by an index of its own, as the system may have very
-    many. And for the latest by themselves."""
+    """Ask for open runs with the latest, and for the latest alone; each part by an index, as the system may have very many."""
     runs = TimelineRun.objects.using(using)
     of_entity = runs.for_entity(ref).filter(timeline__in=seen)
     latest = of_entity.order_by("-started_at", "pk")[:MAX_RUNS]
@@ -262,7 +221,7 @@ def as_foreseen(outlook: Outlook) -> Item:
 
 def _row(task: ScheduledTask, reader: Reader) -> Item:
     at, label = task.finished_at or task.scheduled_at, str(State(task.state).label)
-    return Item(task.task_key, at, task.state, label, why(reader.shown(task)), task)
+    return Item(task.task_key, at, task.state, label, standing(reader.shown(task)), task)
 
 
 def in_order(items: Iterable[Item], now: datetime) -> list[Item]:

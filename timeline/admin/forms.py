@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from timeline.admin.wording import Decision, Deed
+from timeline.admin.actions import Decision, Deed
 from timeline.exceptions import DateOutOfRange, InvalidInput
 from timeline.models import Then
 from timeline.payloads import check_json

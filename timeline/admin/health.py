@@ -2,40 +2,150 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final
+from datetime import datetime, tzinfo
+from math import log10
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from timeline.admin.naming import called
 from timeline.admin.pages import Pages
-from timeline.admin.plots import plots
+from timeline.admin.references import called
 from timeline.clocks import story_now
-from timeline.reading.diagnosing import Health, diagnose, told_count
-from timeline.reading.figures import busiest, figures, spans
-from timeline.reading.workers import WorkerSign, workers_seen
+from timeline.features.maintenance.figures import AN_HOUR, Span, busiest, figures, spans
+from timeline.reading.diagnosis import Health, diagnose, told_count
+from timeline.reading.machinery import WorkerSign, workers_seen
+
+HEIGHT: Final = 90  # Of the part in which bars and points stand.
+LEAST: Final = 0.1  # Seconds; lateness is drawn by its logarithm from there
+MOST: Final = 86400.0  # to a day.
+_TICKS: Final = 6
 
 SPANS: Final = {"": (24, 1), "week": (168, 6)}  # Hours that the plots show, and hours of each bar.
 MOST_TASKS: Final = 8
 
 
+class PlotBar(NamedTuple):
+    """A bar of a plot: in percent across, in pixels down. What failed stands on what completed."""
+
+    x: float
+    width: float
+    good_y: float
+    good: float
+    bad_y: float
+    bad: float
+    title: str
+
+
+class Point(NamedTuple):
+    """A point of a line: in percent across, in pixels down."""
+
+    x: float
+    y: float
+    title: str
+
+
+class PlotTick(NamedTuple):
+    """A time below a plot."""
+
+    x: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plots:
+    """
+    Two plots over the same time: completed and failed as bars, lateness as lines of ``half`` (p50) and ``most`` (p95).
+
+    ``rows`` is the same as a table, without empty spans: time, figures, p50, p95.
+    """
+
+    bars: Sequence[PlotBar]
+    highest: str
+    half: Sequence[Point]
+    most: Sequence[Point]
+    ticks: Sequence[PlotTick]
+    rows: Sequence[tuple[str, Span, str, str]]
+
+
+def plots(spans: Sequence[Span], *, zone: tzinfo) -> Plots | None:
+    """Place what spans say; None: nothing happened in any."""
+    if all(span.is_empty for span in spans):
+        return None
+    width = 100 / len(spans)
+    highest = max(span.completed + span.failed + span.discarded for span in spans) or 1
+    bars: list[PlotBar] = []
+    half: list[Point] = []
+    most: list[Point] = []
+    for number, span in enumerate(spans):
+        at, x = _at(span.begins, zone), round(number * width, 3)
+        good, bad = HEIGHT * span.completed / highest, HEIGHT * (span.failed + span.discarded) / highest
+        said = _("%(at)s: %(completed)s completed, %(failed)s failed, %(discarded)s discarded") % {
+            "at": at,
+            "completed": number_format(span.completed),
+            "failed": number_format(span.failed),
+            "discarded": number_format(span.discarded),
+        }
+        bars.append(
+            PlotBar(x, round(width * 0.8, 3), _px(HEIGHT - good), _px(good), _px(HEIGHT - good - bad), _px(bad), said)
+        )
+        for line, seconds in ((half, span.late_p50), (most, span.late_p95)):
+            if seconds is not None:
+                line.append(Point(round(x + width * 0.4, 3), _height_of(seconds), f"{at}: {in_short(seconds)}"))
+    every = max(len(spans) // _TICKS, 1)
+    is_a_day = len(spans) < 2 or spans[1].begins - spans[0].begins <= AN_HOUR
+    ticks = [
+        PlotTick(
+            round(number * width, 3), f"{spans[number].begins.astimezone(zone):{'%H:%M' if is_a_day else '%m-%d'}}"
+        )
+        for number in range(0, len(spans), every)
+    ]
+    rows = [
+        (_at(span.begins, zone), span, in_short(span.late_p50), in_short(span.late_p95))
+        for span in reversed(spans)
+        if not span.is_empty
+    ]
+    return Plots(bars, number_format(highest), half, most, ticks, rows)
+
+
+def in_short(seconds: float | None) -> str:
+    """A length of time in few letters; an estimate needs no more."""
+    if seconds is None:
+        return "–"
+    if seconds < 10:
+        return _("%(number)s s") % {"number": number_format(round(seconds, 1))}
+    if seconds < 120:
+        return _("%(number)s s") % {"number": round(seconds)}
+    if seconds < 7200:
+        return _("%(number)s min") % {"number": round(seconds / 60)}
+    hours = round(seconds / 3600)
+    return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
+
+
+def _at(moment: datetime, zone: tzinfo) -> str:
+    return f"{moment.astimezone(zone):%m-%d %H:%M}"
+
+
+def _px(length: float) -> float:
+    return round(length, 1)
+
+
+def _height_of(seconds: float) -> float:
+    share = log10(min(max(seconds, LEAST), MOST) / LEAST) / log10(MOST / LEAST)
+    return _px(HEIGHT * (1 - share))
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """
-    Something that is wrong.
-
-    Args:
-        text: What, and what to do.
-        url: Where it is seen; empty: nowhere.
-        link: What the link says.
-    """
+    """Something that is wrong and what to do, with a link to where it is seen, if any."""
 
     text: str
     url: str = ""
@@ -43,7 +153,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class ListedCount:
     """How many tasks are in some way, and where they are listed; empty: nowhere."""
 
     name: str
@@ -70,7 +180,6 @@ class HealthPages(Pages):
         return self.page(request, "health", pgettext("timeline", "Health"), now, context)
 
     def _figures(self, request: HttpRequest, now: datetime) -> dict[str, Any]:
-        """Plots of a day by the hour, or of a week by six hours; of one task, if that is asked for."""
         span = request.GET.get("span", "")
         hours, step = SPANS.get(span, SPANS[""])
         task = request.GET.get("task", "").replace("\x00", "")[:200]
@@ -106,38 +215,45 @@ class HealthPages(Pages):
                 "The limit %(key)s is closed: a task was started and did not complete. See to it, and open the limit."
             )
             found.append(Finding(text % {"key": key}, self.address("limits"), pgettext("timeline", "Limits")))
-        for key in health.unknown_task_keys:
-            where = f"{self.address('changelist')}?{urlencode({'task': key})}"
-            found.append(Finding(_("Of nobody: %(task)s.") % {"task": key}, where, _("Show them")))
+        for each in health.undefined:
+            where = f"{self.address('changelist')}?{urlencode({'task': each['task_key']})}"
+            text = _("Without a definition: %(task)s (%(count)s).")
+            told = {"task": each["task_key"], "count": told_count(each["count"])}
+            found.append(Finding(text % told, where, _("Show them")))
+        if health.snapshot is not None and health.snapshot.query:
+            found.append(Finding(_("The last query of that session: %(query)s") % {"query": health.snapshot.query}))
         return found
 
-    def _counts(self, health: Health) -> list[Count]:
+    def _counts(self, health: Health) -> list[ListedCount]:
         where = self.address("changelist")
         told = [
-            Count(
+            ListedCount(
                 pgettext("timeline", "overdue, with nothing in the way"),  # Not on hold, nor waiting for a place.
                 told_count(health.overdue),
                 f"{where}?state=overdue",
             ),
-            Count(
+            ListedCount(
                 pgettext("timeline", "on their way to a worker"), told_count(health.pending), f"{where}?state=pending"
             ),
-            Count(pgettext("timeline", "being run"), told_count(health.active), f"{where}?state=active"),
-            Count(pgettext("timeline", "to be tried again"), told_count(health.retrying), f"{where}?state=retryable"),
-            Count(pgettext("timeline", "left by lost workers"), told_count(health.stuck)),
-            Count(
+            ListedCount(pgettext("timeline", "being run"), told_count(health.active), f"{where}?state=active"),
+            ListedCount(
+                pgettext("timeline", "to be tried again"), told_count(health.retrying), f"{where}?state=retryable"
+            ),
+            ListedCount(pgettext("timeline", "left by lost workers"), told_count(health.stuck)),
+            ListedCount(
                 pgettext("timeline", "discarded in the last 24 hours"),
                 told_count(health.discarded),
                 f"{self.address('dead')}?since=day",
             ),
         ]
         if health.holds:
-            told.append(Count(pgettext("timeline", "due and on hold"), told_count(health.held), self.address("holds")))
+            told.append(
+                ListedCount(pgettext("timeline", "due and on hold"), told_count(health.held), self.address("holds"))
+            )
         return told
 
 
 def _told(sign: WorkerSign) -> str:
-    """How long ago a worker gave its last sign, as people read it."""
     seconds = int(sign.ago.total_seconds())
     if seconds < 120:
         return ngettext("%(count)d second ago", "%(count)d seconds ago", seconds) % {"count": seconds}

@@ -8,9 +8,9 @@ from django.contrib.admin import ModelAdmin
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 
-from timeline.admin.looking import concerned_with, sees
-from timeline.admin.naming import named
 from timeline.admin.pages import Pages, policy_of
+from timeline.admin.references import named
+from timeline.admin.subject import concerned_with, sees
 from timeline.models import ScheduledTask, ref_of
 
 if TYPE_CHECKING:
@@ -57,5 +57,4 @@ class TimelineAdminMixin(Base):
 
 
 def _template(name: Any) -> Any:
-    """What a page is rendered with: a name, several of which the first is there, or a template."""
     return select_template([name] if isinstance(name, str) else name) if isinstance(name, str | list | tuple) else name

@@ -10,17 +10,17 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from timeline.admin.naming import Called, called
+from timeline.admin.references import Called, called
 from timeline.exceptions import DateOutOfRange, TimelineError, UnknownTask
 from timeline.lifecycle import WAITING, State
 from timeline.models.entities import Entities, load_entities
 from timeline.models.facts import zone_of
-from timeline.operations.moving import shifted
+from timeline.operations.move import shifted
 from timeline.policy import Action
 from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from timeline.admin.wording import Deed
+    from timeline.admin.actions import Deed
     from timeline.definition import Definition
     from timeline.models import ScheduledTask
 
@@ -28,15 +28,7 @@ FOLLOWED: Final = 10  # Follow-ups told of one task.
 
 
 class Followed(NamedTuple):
-    """
-    What follows from a task.
-
-    Args:
-        called: How people call it.
-        before: When it was expected; None: nobody could say, or it was not.
-        after: When it is expected then; None: as above.
-        comes: Whether it comes at all then.
-    """
+    """A task that follows: when it was expected before, and when after; None: nobody can say. ``comes``: at all then."""
 
     called: Called
     before: datetime | None
@@ -44,16 +36,8 @@ class Followed(NamedTuple):
     comes: bool
 
 
-class Outcome(NamedTuple):
-    """
-    What becomes of a task.
-
-    Args:
-        due_at: When it is due then; None: it does not run.
-        state, label: Where it stands then.
-        is_new: Whether its next revision carries on, and it stays as a row that has ended.
-        follow_ups: In the order in which they follow.
-    """
+class TaskOutcome(NamedTuple):
+    """What becomes of a task: None for ``due_at``: it does not run; ``is_new``: a next revision carries on for it."""
 
     due_at: datetime | None
     state: State
@@ -64,20 +48,8 @@ class Outcome(NamedTuple):
 
 def outcomes(
     deed: Deed, tasks: Sequence[ScheduledTask], answers: Mapping[str, Any], *, now: datetime, using: str
-) -> dict[UUID, Outcome]:
-    """
-    Say what an action makes of tasks, as things stand. A statement for each model whose entities have zones of their own.
-
-    Args:
-        deed: What somebody wants.
-        tasks: That it can change, read with their runs.
-        answers: Of its form, as far as they are known.
-        now: Story time.
-        using: Database alias.
-
-    Returns:
-        Id of a task → what becomes of it; none of what cannot be said.
-    """
+) -> dict[UUID, TaskOutcome]:
+    """Say what an action makes of tasks that it can change; those of which nobody can say are left out."""
     zoned = [task for task in tasks if task.run_id and _has_zone(task)]
     entities = load_entities({task.entity_ref for task in zoned}, using=using) if zoned else Entities()
     found = {}
@@ -86,7 +58,7 @@ def outcomes(
             if (end := _end_of(deed, task, answers, now)) is not None:
                 due_at, state, is_new = end
                 known = list(_follow_ups(task, due_at, entities, now))[:FOLLOWED]
-                found[task.pk] = Outcome(due_at, state, str(state.label), is_new, known)
+                found[task.pk] = TaskOutcome(due_at, state, str(state.label), is_new, known)
     return found
 
 

@@ -3,35 +3,65 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
-from functools import partial
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from django.apps import apps
 from django.contrib.admin import ModelAdmin
+from django.core.signing import BadSignature, Signer
 from django.db import router
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import pgettext
 
-from timeline.admin.asking import asked
-from timeline.dispatch.noticing_silence import is_silent, silent
-from timeline.live.streaming import can_stream
+from timeline.admin.actions import MAX_CHOSEN
+from timeline.admin.list_query import Question, asked
+from timeline.dispatch.worker_signs import is_silent, silent
+from timeline.live.pages import can_stream
 from timeline.models import ScheduledTask
 from timeline.policy import get_policy
-from timeline.store.gathering import gather_now
+from timeline.store.multi_query import gather_now
+from timeline.suggestions import near
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from django.http import HttpRequest
+
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy
+    from timeline.policy import TimelinePolicy, User
 
     Base = ModelAdmin[ScheduledTask]
 else:
     Base = ModelAdmin
 
+_KEY: Final = "timeline_draft"
+_FIELDS: Final = ("action", "where", "alone", "step", "result", "reason", "at")
+_LONGEST: Final = 1000  # Characters of each that are kept.
+_LONGEST_ID: Final = 36  # Of a task: who has not logged in can write no more than this into the store of sessions.
 
+_LIST: Final = frozenset(Question.__dataclass_fields__)
+_ENTITY: Final = frozenset({"label", "id"})
+PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
+    "changelist_view": _LIST | {"part"},
+    "dead_view": frozenset({"group", "since", "task"}),
+    "entity_view": _ENTITY | {"span"},
+    "find_view": frozenset({"words"}),
+    "health_view": frozenset({"span", "task"}),
+    "hold_view": _ENTITY | {"what"},
+    "matching_view": _LIST | {"action"},
+    "people_view": frozenset({"machine", "after"}),
+    "plan_view": frozenset({"timeline", "after"}),
+    "redrive_view": frozenset({"group"}),
+    "say_view": frozenset({"run", "event", "moves"}),
+    "what_if_view": _ENTITY,
+}
+_ALL: Final = frozenset().union(*PARAMETERS.values())
 PAGES: Final = (
     "changelist",
     "act",
@@ -51,30 +81,72 @@ PAGES: Final = (
     "say",
     "what_if",
 )
-
-
 # What a request keeps.
 _POLICY: Final = "_timeline_policy"
 _UNPOLLED: Final = "_timeline_unpolled"
-
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
 LIVE: Final = frozenset(
     {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"}
 )
-
-
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
 _TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _TURNING: Final = re.compile(f"<[^>]*>|{_TURNS.pattern}")
-
 _ANY_TASK: Final = "00000000-0000-0000-0000-000000000000"
 
 
+def made_for(user: User) -> str:
+    """What a form says of whom it was made for."""
+    return _signer().sign(str(user.pk))
+
+
+def keep(request: HttpRequest) -> None:
+    """Keep what a form says that was made for somebody."""
+    try:
+        who = _signer().unsign(request.POST.get("who", ""))
+    except BadSignature:
+        return
+    said = {name: [request.POST[name][:_LONGEST]] for name in _FIELDS if name in request.POST}
+    said["who"] = [who]
+    request.session[_KEY] = said | {"task": [text[:_LONGEST_ID] for text in request.POST.getlist("task")[:MAX_CHOSEN]]}
+
+
+def kept(request: HttpRequest) -> QueryDict | None:
+    """What was kept; None: nothing, or somebody else wrote it."""
+    said = request.session.get(_KEY)
+    if said is None:
+        return None
+    if said.get("who", [str(request.user.pk)]) != [str(request.user.pk)]:
+        forget(request)
+        return None
+    given = QueryDict(mutable=True)
+    for name, texts in said.items():
+        given.setlist(name, texts)
+    return given
+
+
+def _signer() -> Signer:
+    return Signer(salt="timeline.draft")
+
+
+def forget(request: HttpRequest) -> None:
+    """Keep nothing any more: it is done, or something else is asked for."""
+    request.session.pop(_KEY, None)
+
+
+"""What each view is asked by its address. Views that are not here are asked nothing."""
+
+
+def misspelt(given: Iterable[str], view: str) -> tuple[str, str] | None:
+    """Find a parameter that no page knows and that is like one of this page's; with the one that is meant."""
+    known = PARAMETERS.get(view, frozenset())
+    for name in given:
+        if name not in _ALL and (meant := near(name, known, most=1)):
+            return name, meant[0]
+    return None
+
+
 class Shown(TemplateResponse):
-    """
-    A page on which nothing that somebody has written changes how the rest reads: signs that would do so show as �. What
-    fields send and where links lead stays as it is.
-    """
+    """A page that shows signs which would change how the rest reads as �; what fields send and where links lead stays."""
 
     @property
     def rendered_content(self) -> str:
@@ -120,6 +192,22 @@ class Pages(Base):
         """The tasks that the user may see. Each page starts here."""
         return policy_of(request).visible(ScheduledTask.objects.using(self.alias), request.user)
 
+    def asked_rightly(self, view: Callable[..., Any]) -> Callable[..., Any]:
+        """Let a view say so when its address asks what no page knows and what is like something that this page knows."""
+
+        @wraps(view)
+        def minding(request: HttpRequest, *args: Any, **named: Any) -> Any:
+            found = misspelt(request.GET, view.__name__)
+            if found is None or not self.has_view_permission(request):
+                return view(request, *args, **named)
+            given, meant = found
+            said, title = {"given": given, "meant": meant}, pgettext("timeline", "Not understood")
+            response = self.page(request, "misspelt", title, self.now_of(request), said)
+            response.status_code = 400
+            return response
+
+        return minding
+
     def page(self, request: HttpRequest, name: str, title: str, now: datetime, context: dict[str, Any]) -> HttpResponse:
         """Fill in a template; nobody keeps a copy of the answer."""
         request.current_app = self.admin_site.name
@@ -132,7 +220,7 @@ class Pages(Base):
             "zone_name": timezone.get_default_timezone_name(),
             "site_name": self.admin_site.name,
             "frame": "admin/timeline/unfold.html" if apps.is_installed("unfold") else "admin/base_site.html",
-            "who": str(request.user.pk),
+            "who": made_for(request.user),
             "urls": {name: self.address(name) for name in PAGES},
             # What comes before and after its key: an address is made up by Django for one task, not for hundreds.
             "task_at": self.address("change", _ANY_TASK).split(_ANY_TASK),

@@ -6,9 +6,8 @@ from dataclasses import replace
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
-from timeline.admin.asking import Question
-from timeline.admin.days import bounds, hour_bounds
-from timeline.store.spans import counts_in
+from timeline.admin.list_query import Question, bounds, hour_bounds
+from timeline.store.counts import counts_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -23,18 +22,7 @@ HEIGHT = 40
 
 
 class Day(NamedTuple):
-    """
-    One day of the strip.
-
-    Args:
-        day: Of the site's zone.
-        due: Tasks due then that the list shows, ``MAX_COUNTED`` at the most.
-        is_more: Whether there are more than that.
-        height: Of its bar, out of ``HEIGHT``.
-        top: Where the bar begins.
-        where: Address of the list of this day.
-        is_chosen: Whether the list is of this day.
-    """
+    """One day of the strip, in the site's zone: ``due`` tasks up to ``MAX_COUNTED``, and its bar out of ``HEIGHT``."""
 
     day: date
     due: int
@@ -46,13 +34,7 @@ class Day(NamedTuple):
 
 
 class Hour(NamedTuple):
-    """
-    One hour of the strip of a day.
-
-    Args:
-        hour: As the wall clock of the site's zone shows it.
-        due, is_more, height, top, where, is_chosen: As of ``Day``.
-    """
+    """One hour of a day, as the site's wall clock shows it; else as ``Day``."""
 
     hour: int
     due: int

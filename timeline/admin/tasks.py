@@ -15,40 +15,34 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods, require_safe
 
-from timeline.admin.acting import obstacle
-from timeline.admin.asking import asked
-from timeline.admin.bulk import BulkPages, may_act_in_bulk
-from timeline.admin.dead import DeadLetterPages
+from timeline.admin.act_on_all import MatchingPages
+from timeline.admin.actions import WORDINGS, obstacle
+from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import in_order_of_start, picture, read_entity, timeline_of
-from timeline.admin.finding import FindPages
 from timeline.admin.health import HealthPages
-from timeline.admin.holding import HoldPages
-from timeline.admin.limiting import LimitPages
-from timeline.admin.lines import TimelinePages
-from timeline.admin.listing import chips, filters, listing, row_of
-from timeline.admin.looking import accounts, look_at, may_look
-from timeline.admin.matching import MatchingPages
-from timeline.admin.naming import named, own_page_of
-from timeline.admin.owning import belongings_of, may_own, told_belongings
+from timeline.admin.list_query import asked
 from timeline.admin.pages import policy_of
-from timeline.admin.people import PeoplePages
-from timeline.admin.plans import PlanPages
-from timeline.admin.readers import Reader
-from timeline.admin.redriving import RedrivePages
-from timeline.admin.stepping import stepping
-from timeline.admin.telling import telling
-from timeline.admin.trying import WhatIfPages
-from timeline.admin.wording import WORDINGS
+from timeline.admin.references import named, own_page_of
+from timeline.admin.subject import Reader, accounts, look_at, may_look
+from timeline.admin.task_list import chips, filters, listing, row_of
+from timeline.admin.task_page import telling
+from timeline.admin.timeline_pages import TimelinePages
+from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
+from timeline.features.bulk_actions.pages import BulkPages, may_act_in_bulk
+from timeline.features.holds.page import HoldPages
+from timeline.features.limits.page import LimitPages
+from timeline.features.machines.people_pages import PeoplePages
+from timeline.features.plans.pages import PlanPages, WhatIfPages
+from timeline.features.steps.page import stepping
+from timeline.features.steps.reading import steps_of_task
+from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import State
 from timeline.live.pages import watched
-from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
+from timeline.live.versions import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
-from timeline.reading.foreseeing import foreseen_of
-from timeline.reading.people import asks_people
-from timeline.reading.steps import steps_of_task
-from timeline.reading.waits import wait_of
+from timeline.reading.outlook import foreseen_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -56,7 +50,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
     from timeline.live.pages import View
-    from timeline.live.subjects import Subject
+    from timeline.live.versions import Subject
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
 
@@ -83,10 +77,13 @@ class TaskAdmin(
     def get_urls(self) -> list[URLPattern]:
         """The pages there are; Django's own for adding, deleting and history are none of them."""
         forms = require_http_methods(["GET", "HEAD", "POST"])
-        wrap, name = self.admin_site.admin_view, "timeline_scheduledtask"
+        name = "timeline_scheduledtask"
+
+        def wrap(view: View) -> Any:
+            return self.admin_site.admin_view(self.asked_rightly(view))
 
         def shows(view: View, subject_of: Callable[..., Subject] = _everything) -> Any:
-            return wrap(watched(view, subject_of, lambda: self.alias))
+            return watched(wrap(view), subject_of, lambda: self.alias)
 
         return [
             path("", require_safe(shows(self.changelist_view)), name=f"{name}_changelist"),
@@ -156,7 +153,6 @@ class TaskAdmin(
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(registry.limited()),
-            "asks_people": asks_people(),
             "sees_bulk": may_act_in_bulk(request) or request.user.has_perm("timeline.view_scheduledtask"),
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),

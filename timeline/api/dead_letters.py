@@ -16,15 +16,16 @@ from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import InstantField
-from timeline.api.repeating import Outcome, answer_once
+from timeline.api.filters import refuse_unknown_names
+from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.requests import RedriveBody
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
-from timeline.operations.redriving_groups import redrive_those
+from timeline.operations.redrive import redrive_those
 from timeline.policy import Action
 from timeline.reading.dead_letters import DeadLetters, dead_letters
-from timeline.reading.masking import masked, without_people
+from timeline.reading.masks import masked, without_people
 from timeline.registry import registry
 
 AT_A_TIME: Final = 500  # Tasks that a request runs again: it is answered within seconds.
@@ -33,7 +34,7 @@ AT_A_TIME: Final = 500  # Tasks that a request runs again: it is answered within
 class DeadLettersSerializer(serializers.Serializer[Any]):
     """A group of tasks that were discarded, failed alike, and were not redriven since."""
 
-    group = serializers.CharField(read_only=True, help_text="Its fingerprint; of older tasks, their key.")
+    group = serializers.CharField(read_only=True, help_text="Its fingerprint.")
     task = serializers.CharField(source="task_key", read_only=True, help_text="Key of all of them.")
     title = serializers.SerializerMethodField(help_text="What people call them; empty: they have no title.")
     count = serializers.IntegerField(read_only=True)
@@ -80,11 +81,11 @@ class DeadLetterGroups(TimelineAPI):
     def get(self, request: Request) -> Response:
         """List groups, the last discarded first; 200 at most."""
         group = request.query_params.get("group", "")
-        found = [] if "\x00" in group else dead_letters(self.get_queryset(), group)
+        refuse_unknown_names({"group": group}, self.get_queryset())
+        found = dead_letters(self.get_queryset(), group)
         return Response(self.serializer_class([self._shown(each) for each in found], many=True).data)
 
     def _shown(self, each: DeadLetters) -> DeadLetters:
-        """A group without what this user may not read of its sample."""
         user, sample = self.request.user, each.sample
         shown = sample if self.policy.sees_payload(user) else masked(sample)
         return replace(each, sample=shown if self.policy.sees_decisions(user, sample) else without_people(shown))
@@ -114,7 +115,7 @@ class RedriveGroup(TimelineAPI):
         act = partial(self._redrive, group, body.validated_data)
         return answer_once(request, act, lambda said, _again: said, using=self.get_using())
 
-    def _redrive(self, group: str, given: dict[str, Any]) -> Outcome:
+    def _redrive(self, group: str, given: dict[str, Any]) -> RequestOutcome:
         dead = self.get_queryset().dead_letters(group).order_by("pk")
         after, seconds = given.get("after"), given.get("spread_seconds")
         tasks = list((dead.filter(pk__gt=after) if after else dead)[: AT_A_TIME + 1])
@@ -131,7 +132,7 @@ class RedriveGroup(TimelineAPI):
             "left": [{"task": task_id, "why": why} for task_id, why in done.left.items()],
             "next": chosen[-1].pk if len(tasks) > len(chosen) else None,
         }
-        return Outcome(RedrivenSerializer(said).data)
+        return RequestOutcome(RedrivenSerializer(said).data)
 
     def _may(self, task: ScheduledTask) -> bool:
         return Action.REDRIVE in self.policy.actions(self.request.user, task)

@@ -6,12 +6,15 @@ from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, ClassVar
 
+from django.core.exceptions import ValidationError
+from django.db.models import Model
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from timeline.models import EntityRef, exact_ref, model_of
 from timeline.timing import EARLIEST, LATEST
 
 
@@ -114,3 +117,21 @@ class StrictSerializer(serializers.Serializer[Any]):
             problem = _("Unknown field. Known: %(names)s.") % {"names": ", ".join(self.fields)}
             raise serializers.ValidationError({name: [problem] for name in unknown})
         return super().to_internal_value(data)
+
+
+def find_entity(ref: EntityRef, *, using: str) -> Model | None:
+    """Read an entity named exactly as rows name it; None if there is none."""
+    model = model_of(ref.label)
+    if model is None or exact_ref(*ref) is None:
+        return None
+    return model._base_manager.using(using).filter(pk=ref.id).first()
+
+
+def can_be_key(model: type[Model], key: str) -> bool:
+    """Whether an entity could have this key: a number may be larger than its column holds."""
+    field = model._meta.pk
+    try:
+        field.run_validators(field.to_python(key))
+    except ValidationError:
+        return False
+    return True

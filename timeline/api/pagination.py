@@ -18,8 +18,8 @@ from rest_framework.response import Response
 from timeline.api.fields import nearest, read_instant
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.reading.recalling import recall
-from timeline.store.earliest import First, first_page
+from timeline.reading.reason_texts import recall
+from timeline.store.earliest import FirstAsked, first_page
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -49,13 +49,7 @@ class Place(NamedTuple):
 
 
 class Page(NamedTuple):
-    """
-    Rows, and where to go on.
-
-    Args:
-        tasks: In order.
-        next: Address of the next page; None: these are the last.
-    """
+    """Rows in order, and the address of the next page; None: these are the last."""
 
     tasks: list[ScheduledTask]
     next: str | None
@@ -71,24 +65,14 @@ def page_of(
     **parameters: str,
 ) -> Page:
     """
-    Read the page that a request asks for: one query, of one row more than shown; of a timeline one more. Whoever shows the
-    rows recalls why they are so.
+    Read the page that a request asks for: one query of one row more than shown; of a timeline one more.
 
-    Args:
-        tasks: All there are.
-        request: May have ``cursor`` and ``limit``.
-        ordering: One of ``ORDERINGS``; ties are broken by key.
-        states: Of which states; each has an index in order of time.
-        kinds: Gives the kinds of tasks there are; left out, they are read where that is needed.
-        parameters: What the link to the next page has beside those of the request.
-
-    Raises:
-        ValidationError: for a cursor or a limit that is none.
+    ``parameters`` are added to the link to the next page. Raises ``ValidationError`` for a cursor or a limit that is none.
     """
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
-    found = first_page(following, First(states, latest), limit + 1, kinds=kinds)
+    found = first_page(following, FirstAsked(states, latest), limit + 1, kinds=kinds)
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]
@@ -99,12 +83,7 @@ def page_of(
 
 
 def ordering_of(request: Request) -> str:
-    """
-    Which order is asked for.
-
-    Raises:
-        ValidationError: if it is none that is allowed.
-    """
+    """Which order is asked for; refused, if it is none that is allowed."""
     ordering: str = request.query_params.get("ordering", ORDERINGS[0])
     if ordering not in ORDERINGS:
         raise ValidationError({"ordering": _("Give one of %(names)s.") % {"names": ", ".join(ORDERINGS)}})
@@ -151,12 +130,7 @@ def _after(tasks: ScheduledTaskQuerySet, place: Place | None, latest: bool) -> S
 
 
 def limit_of(request: Request) -> int:
-    """
-    Read how many rows a request wants on a page.
-
-    Raises:
-        ValidationError: for what is no such number.
-    """
+    """How many rows a request wants on a page, 1 to ``LONGEST``; refused, if it is no such number."""
     text: str = request.query_params.get("limit", str(USUAL))
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONGEST)) and 1 <= int(text) <= LONGEST):
         raise ValidationError({"limit": _("Give a number from 1 to %(most)s.") % {"most": LONGEST}})

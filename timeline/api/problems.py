@@ -30,6 +30,7 @@ from timeline.exceptions import (
 
 MEDIA_TYPE: Final = "application/problem+json"
 NOT_THERE: Final = _("There is nothing here, or nothing that you may see.")
+SEND_JSON: Final = _("Send JSON, with the header Content-Type: application/json.")
 
 # The first that fits counts. Errors of no class listed here are faults of ours, and go on as such.
 STATUSES: Final[Mapping[type[TimelineError], int]] = {
@@ -93,7 +94,8 @@ def _problem(error: Exception, response: Response) -> dict[str, Any]:
     if isinstance(error, drf.ValidationError):
         errors = list(_flat(error.detail))
         return problem | {"detail": errors[0]["detail"], "field": errors[0]["field"], "errors": errors}
-    return problem | {"detail": str(response.data.get("detail", ""))}
+    told = {"detail": str(response.data.get("detail", ""))}
+    return problem | told | ({"remedy": str(SEND_JSON)} if isinstance(error, drf.UnsupportedMediaType) else {})
 
 
 def _refusal(error: TimelineError, status: int) -> dict[str, Any]:

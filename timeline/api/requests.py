@@ -23,9 +23,9 @@ from timeline.api.fields import (
 )
 from timeline.lifecycle import State
 from timeline.models import Scope, Then
+from timeline.models.decisions import MAX_TARGET
 from timeline.models.entities import MAX_ID, MAX_LABEL
-from timeline.models.hold import MAX_TARGET
-from timeline.models.step import MAX_NAME
+from timeline.models.task_records import MAX_NAME
 from timeline.policy import Action
 from timeline.timing import LONGEST_SPREAD, check_time
 
@@ -95,13 +95,11 @@ class DecisionBody(StrictSerializer):
 
 
 def _spread(help_text: str) -> WholeField:
-    """Seconds within which tasks become due."""
     longest = int(LONGEST_SPREAD.total_seconds())
     return WholeField(required=False, allow_null=True, min_value=1, max_value=longest, help_text=help_text)
 
 
 def _by(most: int, said: str, help_text: str) -> WholeField:
-    """How far a task is moved."""
     return WholeField(
         required=False,
         allow_null=True,
@@ -112,7 +110,6 @@ def _by(most: int, said: str, help_text: str) -> WholeField:
 
 
 def _time_or_way(attrs: dict[str, Any]) -> None:
-    """See that a move has its new time, or else says by how much."""
     at, shifts = attrs.get("at"), bool(attrs.get("by_days") or attrs.get("by_seconds"))
     if shifts and at is not None:
         raise ValidationError({"at": _("Leave it out where you say by how much.")})

@@ -10,10 +10,9 @@ from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from timeline.api.conditions import TAGS
 from timeline.api.fields import ChoiceOf, StrictSerializer
+from timeline.api.preconditions import HEADER, KEYS, REPLAYED, TAGS
 from timeline.api.problems import MEDIA_TYPE
-from timeline.api.repeating import HEADER, KEYS, REPLAYED
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -169,13 +168,7 @@ def described(**options: Any) -> Callable[[Method], Method]:
 
 
 def answers(*statuses: int, **good: Any) -> dict[Any, Any]:
-    """
-    Say what an operation answers.
-
-    Args:
-        statuses: Of problems, beside those that any request may meet.
-        good: ``ok``, ``created`` and ``accepted``: serializers of the answers 200, 201 and 202.
-    """
+    """What an operation answers: ``ok``, ``created`` and ``accepted`` (200, 201, 202), and the problems that it alone meets."""
     codes = {"ok": 200, "created": 201, "accepted": 202}
     found: dict[Any, Any] = {codes[name]: serializer for name, serializer in good.items()}
     for status in sorted({400, 401, 403, 429, *statuses}):

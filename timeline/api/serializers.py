@@ -9,17 +9,17 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, InstantField
-from timeline.api.machines import EntitySerializer, MachineSerializer
-from timeline.api.steps import StepSerializer
+from timeline.features.machines.api import EntitySerializer, MachineSerializer
+from timeline.features.recurring.reading import schedule_of
+from timeline.features.steps.api import StepSerializer
+from timeline.features.steps.reading import StepLine, steps_of_task
+from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
-from timeline.reading.explaining import explain
-from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
-from timeline.reading.retelling import retold
-from timeline.reading.schedules import schedule_of
-from timeline.reading.steps import StepLine, steps_of_task
-from timeline.reading.waits import wait_of
+from timeline.reading.explanation import explain
+from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
+from timeline.reading.reason_texts import retold
 from timeline.registry import registry
 
 CODE: Final = "One of a closed set; empty where nothing needs one."
@@ -259,7 +259,6 @@ class TaskDetailSerializer(TaskSerializer):
         return explain(task, now=view.now, using=view.get_using(), payload=not self.hides, people=people, steps=steps)
 
     def _read_steps(self, task: ScheduledTask) -> list[StepLine]:
-        """Read them once for all that is told of them."""
         if self._steps is None or self._steps[0] is not task:
             self._steps = (task, steps_of_task(task, using=self.context["view"].get_using(), results=not self.hides))
         return self._steps[1]

@@ -16,12 +16,10 @@ from rest_framework.viewsets import GenericViewSet
 
 from timeline import shortcuts
 from timeline.api.base import TimelineAPI
-from timeline.api.conditions import not_modified, seen_by, tag_of
 from timeline.api.fields import StrictSerializer
 from timeline.api.filters import InstantFilter, TaskFilters, TextFilter
 from timeline.api.pagination import TaskPagination
-from timeline.api.remembering import columns_of, row_of
-from timeline.api.repeating import Outcome, answer_once
+from timeline.api.preconditions import RequestOutcome, answer_once, columns_of, not_modified, row_of, seen_by, tag_of
 from timeline.api.requests import DecisionBody, HappenedBody, MoveBody, ReasonBody, StepBody
 from timeline.api.schema import IF_MATCH, IF_NONE_MATCH, REPEATABLE, TAG, UNCHANGED, answers, described
 from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
@@ -120,12 +118,6 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         return known is not None and not isinstance(known, TextFilter | InstantFilter)
 
     def _seen(self, pk: UUID) -> ScheduledTask:
-        """
-        Read one task.
-
-        Raises:
-            ScheduledTask.DoesNotExist: also if the user may not see it.
-        """
         return self.get_queryset().select_related("run", "cause").get(pk=pk)
 
     def _act(
@@ -138,20 +130,21 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         """Look who asks before looking at what is sent, so that nobody learns of what they do not see."""
         task, user = self._seen(pk), self.request.user
         possible = is_possible(action, task)
-        if not self.policy.allows(user, action) or (possible and action not in self.policy.actions(user, task)):
+        if not self.policy.allows(user, action, task) or (possible and action not in self.policy.actions(user, task)):
             raise PermissionDenied
         if action in APPROVALS and not self.policy.may_decide(user, task):
             raise PermissionDenied
         body = body_class(data=self.request.data)
         body.is_valid(raise_exception=True)
 
-        def act() -> Outcome:
+        def act() -> RequestOutcome:
             seen = seen_by(self.request, pk, task.seq)
             if action == Action.DECIDE and not possible and (seen is None or seen[pk] == task.seq):
-                raise TransitionNotAllowed(task.state, action, _("It does not wait for a decision about a step."), pk)
+                remedy, verb = _("It does not wait for a decision about a step."), self.action.replace("_", " ")
+                raise TransitionNotAllowed(task.state, action, remedy, pk, verb)
             given = {**body.validated_data, "seen": seen}
             changed = operation(task, actor=self.actor, using=self.get_using(), **given)[0]
-            return Outcome(columns_of(changed), headers={"ETag": tag_of(changed)})
+            return RequestOutcome(columns_of(changed), headers={"ETag": tag_of(changed)})
 
         def show(columns: Any, again: bool) -> Any:
             shown = row_of(columns, using=self.get_using())
@@ -166,7 +159,6 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             raise
 
     def _changes(self, pk: UUID) -> Sequence[str]:
-        """What has become of a task since the one who asks saw it, as far as they may read it."""
         task = self._seen(pk)
         seen = seen_by(self.request, pk, task.seq) or {}
         if not 0 <= seen.get(pk, -1) <= task.seq:
@@ -181,10 +173,8 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
 def _moved(
     task: ScheduledTask, *, by_days: int | None = None, by_seconds: int | None = None, **given: Any
 ) -> Sequence[ScheduledTask]:
-    """Move a task to a time, or by so much."""
     return shortcuts.move(task, by=Offset(days=by_days or 0, exact=timedelta(seconds=by_seconds or 0)) or None, **given)
 
 
 def _of_one(verb: Callable[..., ScheduledTask]) -> Callable[..., Sequence[ScheduledTask]]:
-    """A verb that answers one task, as one that answers several."""
     return lambda task, **given: [verb(task, **given)]

@@ -15,23 +15,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
-from timeline.api.finding import can_be_key, find_entity
-from timeline.api.machines import MachineSerializer
+from timeline.api.fields import can_be_key, find_entity
 from timeline.api.pagination import DESCRIBED, ORDERINGS, Page, limit_of, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
+from timeline.features.machines.api import MachineSerializer
+from timeline.features.machines.reading import machine_lines
 from timeline.lifecycle import FINAL, OPEN
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, ref_as
 from timeline.models.kin import names_of
 from timeline.models.run import TimelineRunQuerySet
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.policy import TimelinePolicy
-from timeline.reading.foreseeing import foreseen_of
-from timeline.reading.machines import machine_lines
-from timeline.reading.recalling import keep_told, told_of
+from timeline.reading.outlook import foreseen_of
+from timeline.reading.reason_texts import keep_told, told_of
 from timeline.registry import registry
-from timeline.store.gathering import gather_now
-from timeline.store.ways import KindsThere
+from timeline.store.index_selection import KindsThere
+from timeline.store.multi_query import gather_now
 
 PARTS: Final = ("upcoming", "foreseen", "past")
 MOST_RUNS: Final = 100
@@ -57,22 +57,19 @@ class PartsView(TimelineAPI):
         every_run: TimelineRunQuerySet,
         refs: Sequence[EntityRef],
         there: bool,
+        *,
+        may_see: bool = True,
     ) -> Response:
         """
-        Show the parts asked for.
+        Show the parts asked for. ``refs`` are all names of the entity that timelines are about.
 
-        Args:
-            tasks: Those the user may see.
-            every_run: What is foreseen of the open ones, and the states of those that are machines', are shown as far as the
-                user may see their timeline.
-            refs: What the page is about, by each of its names that timelines are about.
-            there: Whether it is. If not, all the same is asked: how long an answer takes says no more than the answer.
-
-        Raises:
-            NotFound: if there is nothing to see, and the user may not know whether there could be.
+        If it is not ``there``, all the same is asked: the time of an answer must not tell. If ``may_see`` is false, nothing is.
+        ``NotFound`` is raised if there is nothing to see, and the user may not know whether there could be.
         """
         part = self._part()
         limit_of(self.request)  # What is foreseen is not cut, but a limit that is none is refused all the same.
+        if not may_see:
+            raise NotFound
         asked = PARTS if part is None else [part]
         kinds = KindsThere(self.get_using())
         pages = {name: self._page(name, tasks, kinds) for name in asked if name != "foreseen"}
@@ -108,10 +105,7 @@ class PartsView(TimelineAPI):
     def _runs(
         self, every_run: TimelineRunQuerySet, listed: list[ScheduledTask], *, foreseen: bool, machines: bool
     ) -> tuple[list[TimelineRun], list[TimelineRun]]:
-        """
-        The latest open runs and the latest of machines, as far as they are asked for. In the same statement are read the time,
-        and why the tasks that are listed are so.
-        """
+        """The latest open runs and those of machines; the same statement reads the time, and why the listed tasks are so."""
         using, user = self.get_using(), self.request.user
         asked = [(every_run.open(), MOST_RUNS)] if foreseen else []
         asked += [(every_run.of_machines(), MOST_MACHINES)] if machines and registry.machines() else []
@@ -143,7 +137,6 @@ class PartsView(TimelineAPI):
         return {"next": None, "results": self.foreseen_serializer_class(items, many=True).data}
 
     def _machines(self, latest: list[TimelineRun]) -> list[Any]:
-        """Where the latest runs of machines are."""
         lines = machine_lines(latest, people=self._sees_people, using=self.get_using())
         return list(MachineSerializer(lines, many=True, context={"view": self}).data)
 
@@ -174,9 +167,11 @@ class EntityTasks(PartsView):
         ref = EntityRef(label, id)
         using = self.get_using()
         runs = TimelineRun.objects.using(using).for_entity(ref)
-        names = [name for name in names_of(ref, using=using) if registry.knows(name.label)]
+        every = names_of(ref, using=using)
+        names = [name for name in every if registry.knows(name.label)]
         there = [name for name in names if find_entity(name, using=using) is not None]
-        return self.answer(self.get_queryset().for_entity(ref), runs, names, bool(there))
+        may_see = self.policy.may_see(request.user, every, using=using)
+        return self.answer(self.get_queryset().for_entity(ref), runs, names, bool(there), may_see=may_see)
 
 
 class UserTasks(PartsView):
@@ -199,7 +194,8 @@ class UserTasks(PartsView):
         runs = self.policy.runs_concerning(TimelineRun.objects.using(using).all(), user)
         tasks = self.policy.concerning(self.get_queryset(), user)
         names = names_of(ref_as(user, get_user_model()), using=user._state.db or using)
-        return self.answer(tasks, runs, names, there)
+        may_see = self.policy.may_see_of(self.request.user, user, using=using)
+        return self.answer(tasks, runs, names, there, may_see=may_see)
 
 
 class MyTasks(UserTasks):
@@ -217,5 +213,4 @@ class MyTasks(UserTasks):
 
 
 def _latest_first(runs: Sequence[TimelineRun]) -> list[TimelineRun]:
-    """Those recorded last first."""
     return sorted(runs, key=lambda run: run.pk, reverse=True)

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from django.apps import apps
-from django.urls import URLPattern, path, re_path
+from django.urls import URLPattern, path, re_path, register_converter
+from django.urls.converters import StringConverter
 from django.utils.module_loading import import_string
 
 from timeline.api.base import NothingHere
-from timeline.api.bulk import BulkActions, OneBulkAction, StopBulkAction
 from timeline.api.dead_letters import DeadLetterGroups, RedriveGroup
 from timeline.api.documents import DocsView, SchemaView
 from timeline.api.events import Events
-from timeline.api.holds import Holds, Release
-from timeline.api.previewing import Preview
 from timeline.api.tasks import TaskViewSet
 from timeline.api.timelines import EntityTasks, MyTasks, UserTasks
+from timeline.features.bulk_actions.api import BulkActions, OneBulkAction, StopBulkAction
+from timeline.features.holds.api import Holds, Release
+from timeline.features.plans.api import Preview
 
 app_name = "timeline_api"
 
 
+class KeyConverter(StringConverter):
+    """A key of an entity, which may have slashes: whatever stands before the rest of the address."""
+
+    regex = r"[\s\S]+"
+
+
+register_converter(KeyConverter, "timeline_key")
+
+
 def routes(using: str = "") -> list[URLPattern]:
     """
-    Make the addresses of an API.
+    Make the addresses of an API for the tasks of a database; empty: the site's routers say.
 
-    Args:
-        using: Database alias whose tasks it shows and changes; empty: the site's routers say. A second API needs a namespace
-            of its own: ``include((routes("other"), "timeline_api"), namespace="other")``.
+    A second API needs a namespace of its own: ``include((routes("other"), "timeline_api"), namespace="other")``.
     """
     return [
         path("tasks/", TaskViewSet.as_view({"get": "list"}, using=using), name="task-list"),
@@ -49,13 +57,15 @@ def routes(using: str = "") -> list[URLPattern]:
         path("tasks/bulk/<uuid:pk>/", OneBulkAction.as_view(using=using), name="bulk-detail"),
         path("tasks/bulk/<uuid:pk>/stop/", StopBulkAction.as_view(using=using), name="bulk-stop"),
         path("dead-letters/", DeadLetterGroups.as_view(using=using), name="dead-letters"),
-        path("dead-letters/<str:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"),
+        path(
+            "dead-letters/<timeline_key:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"
+        ),
         path("tasks/<uuid:pk>/approve/", TaskViewSet.as_view({"post": "approve"}, using=using), name="task-approve"),
         path("tasks/<uuid:pk>/reject/", TaskViewSet.as_view({"post": "reject"}, using=using), name="task-reject"),
         path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
-        path("users/<str:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
-        path("entities/<str:label>/<str:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),
-        path("entities/<str:label>/<str:id>/preview/", Preview.as_view(using=using), name="entity-preview"),
+        path("users/<timeline_key:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
+        path("entities/<str:label>/<timeline_key:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),
+        path("entities/<str:label>/<timeline_key:id>/preview/", Preview.as_view(using=using), name="entity-preview"),
         path("events/", Events.as_view(using=using), name="events"),
         path("holds/", Holds.as_view(using=using), name="holds"),
         path("holds/<uuid:pk>/release/", Release.as_view(using=using), name="hold-release"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -13,9 +17,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views import View
 from django.views.decorators.cache import never_cache
+from icalendar import Calendar, Event
 
 from timeline.calendar.tokens import person_of
-from timeline.calendar.writing import Entry, calendar_of
 from timeline.clocks import story_now
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask, family_of, model_of
@@ -28,7 +32,61 @@ if TYPE_CHECKING:
 
     from django.db.models import Model
 
+
+# How often calendar programs should look again. They decide by themselves.
+_LOOK_AGAIN: Final = timedelta(hours=1)
+
+_UNWRITABLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 MOST: Final = 500  # Tasks, the soonest first.
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a calendar says of one thing. ``uid`` is how programs know it again; ``version`` grows with each change."""
+
+    uid: str
+    version: int
+    at: datetime
+    title: str
+    about: str
+
+
+def calendar_of(entries: Iterable[Entry], *, name: str, now: datetime) -> bytes:
+    """Write a calendar called ``name``, of entries in any order."""
+    calendar = Calendar()
+    calendar.add("prodid", "-//django-entity-timeline//EN")
+    calendar.add("version", "2.0")
+    calendar.add("method", "PUBLISH")
+    # The standard's names (RFC 7986), and those that Apple's and Microsoft's programs read in their place.
+    calendar.add("name", _clean(name))
+    calendar.add("x-wr-calname", _clean(name))
+    calendar.add("refresh-interval", _LOOK_AGAIN, parameters={"value": "DURATION"})
+    calendar.add("x-published-ttl", f"PT{_LOOK_AGAIN // timedelta(hours=1)}H")
+    for entry in entries:
+        calendar.add_component(_event(entry, now))
+    text: bytes = calendar.to_ical()
+    return text
+
+
+def _event(entry: Entry, now: datetime) -> Event:
+    """One moment: it takes no time, and keeps nobody busy."""
+    event = Event()
+    event.add("uid", entry.uid)
+    event.add("sequence", entry.version)
+    event.add("dtstamp", now.astimezone(UTC))
+    event.add("dtstart", entry.at.astimezone(UTC))
+    event.add("summary", _clean(entry.title))
+    if entry.about:
+        event.add("description", _clean(entry.about))
+    event.add("transp", "TRANSPARENT")
+    event.add("x-microsoft-cdo-busystatus", "FREE")
+    event.add("class", "PRIVATE")
+    return event
+
+
+def _clean(text: str) -> str:
+    """Without what ends a line, or is no letter at all: the format knows no way to write that."""
+    return "".join(" " if unicodedata.category(letter) in _UNWRITABLE else letter for letter in text)
 
 
 @method_decorator(never_cache, name="dispatch")
@@ -62,8 +120,8 @@ class CalendarView(View):
         """The database of the tasks."""
         return self.using or router.db_for_read(ScheduledTask)
 
-    def get(self, _request: HttpRequest, token: str) -> HttpResponse:
-        """Answer the calendar."""
+    def get(self, _request: HttpRequest, token: str, **_captured: object) -> HttpResponse:
+        """Answer the calendar, below whatever prefix."""
         person = person_of(token)
         if person is None:
             raise Http404(_("There is no such calendar."))

@@ -5,17 +5,19 @@ from __future__ import annotations
 from django.core import checks
 from django.core.checks import Tags
 
-from timeline.checks.autocommit import check_autocommit
-from timeline.checks.broker import check_broker
-from timeline.checks.edges import check_edges
-from timeline.checks.identity import check_identity, check_site
-from timeline.checks.isolation import check_isolation, check_server_isolation
-from timeline.checks.limits import check_limits
-from timeline.checks.once import check_once
-from timeline.checks.rows import check_rows
-from timeline.checks.settings import check_settings
-from timeline.checks.sqlite import check_journal, check_sqlite
-from timeline.checks.triggers import check_triggers
+from timeline.checks.database import (
+    check_autocommit,
+    check_isolation,
+    check_journal,
+    check_server_isolation,
+    check_sqlite,
+    check_tenants,
+    check_triggers,
+)
+from timeline.checks.declared import check_modules, check_once, check_permissions, check_rows, check_starts
+from timeline.checks.site import check_broker, check_identity, check_settings, check_site
+from timeline.features.limits.checks import check_limits
+from timeline.features.machines.checks import check_edges
 
 __all__ = [
     "check_autocommit",
@@ -25,12 +27,16 @@ __all__ = [
     "check_isolation",
     "check_journal",
     "check_limits",
+    "check_modules",
     "check_once",
+    "check_permissions",
     "check_rows",
     "check_server_isolation",
     "check_settings",
     "check_site",
     "check_sqlite",
+    "check_starts",
+    "check_tenants",
     "check_triggers",
     "register",
 ]
@@ -38,7 +44,16 @@ __all__ = [
 
 def register() -> None:
     """Let ``manage.py check`` run these; those of a database with ``--database`` only."""
-    for check in (check_settings, check_sqlite, check_autocommit, check_isolation, check_broker):
+    for check in (
+        check_settings,
+        check_sqlite,
+        check_autocommit,
+        check_isolation,
+        check_broker,
+        check_permissions,
+        check_modules,
+        check_starts,
+    ):
         checks.register(check)
     for check in (
         check_triggers,
@@ -49,6 +64,7 @@ def register() -> None:
         check_identity,
         check_journal,
         check_server_isolation,
+        check_tenants,
     ):
         checks.register(check, Tags.database)
     checks.register(check_site, deploy=True)

@@ -1,19 +1,18 @@
 """What a team writes: a ``Timeline`` class with tasks, steps, starts and exits. Every mistake in it is an error at start."""
 
-from timeline.definition.asks import OWNER, Ask
 from timeline.definition.context import Context, StepContext
 from timeline.definition.definitions import Definition
 from timeline.definition.handlers import Task, task
-from timeline.definition.limits import Limit
-from timeline.definition.machines import Machine
-from timeline.definition.moving import Then
-from timeline.definition.recurring import Recurring, cron, daily, hourly, monthly, weekly
-from timeline.definition.retrying import Retry
+from timeline.definition.retry import Retry
 from timeline.definition.starts import AfterRun, Created, after_run, created
-from timeline.definition.steps import Step, step
-from timeline.definition.tables import BACK, IGNORE, OPEN, STAY, WORKING, Answer, Table
 from timeline.definition.timelines import Timeline
-from timeline.definition.timers import never
+from timeline.features.limits.declaration import Limit
+from timeline.features.machines.declaration import Machine
+from timeline.features.machines.parse import OWNER, AskedEvent
+from timeline.features.machines.table import BACK, IGNORE, OPEN, STAY, WORKING, Table, TableAnswer, Then
+from timeline.features.machines.timers import never
+from timeline.features.recurring.declaration import Recurring, cron, daily, hourly, monthly, weekly
+from timeline.features.steps.declaration import Step, step
 
 __all__ = [
     "BACK",
@@ -23,8 +22,7 @@ __all__ = [
     "STAY",
     "WORKING",
     "AfterRun",
-    "Answer",
-    "Ask",
+    "AskedEvent",
     "Context",
     "Created",
     "Definition",
@@ -35,6 +33,7 @@ __all__ = [
     "Step",
     "StepContext",
     "Table",
+    "TableAnswer",
     "Task",
     "Then",
     "Timeline",

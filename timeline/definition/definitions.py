@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from timeline.definition.asks import Ask
-from timeline.definition.fingerprints import code_of, kept
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
 from timeline.definition.handlers import Task
-from timeline.definition.keys import key_from
-from timeline.definition.recurring import Recurring
 from timeline.definition.starts import AfterRun, Created
-from timeline.definition.steps import Step
-from timeline.definition.tables import BACK, IGNORE, Table, Target
-from timeline.definition.timers import Timers
+from timeline.exceptions import InvalidInput
+from timeline.features.machines.parse import AskedEvent
+from timeline.features.machines.table import BACK, IGNORE, Table, Target
+from timeline.features.machines.timers import Timers
+from timeline.features.recurring.declaration import Recurring
+from timeline.features.steps.declaration import Step, code_of, kept
 
 if TYPE_CHECKING:
     from timeline.definition.timelines import Timeline
     from timeline.timing import When
+
+
+MAX_KEY: Final = 100
+
+
+def key_from(payload: Mapping[str, Any], fields: Sequence[str], *, timeline: str) -> str:
+    """
+    Make a key of fields of an event's payload: ``42:3``. A colon in one of several values is ``%3A``, and ``%`` then ``%25``.
+
+    ``InvalidInput`` names a field that is missing, or neither text nor a whole number.
+    """
+    values = [_value(payload, name, timeline) for name in fields]
+    if len(values) > 1:
+        values = [value.replace("%", "%25").replace(":", "%3A") for value in values]
+    key = ":".join(values)
+    if len(key) > MAX_KEY:
+        problem = _("makes a key of %(size)s characters for the timeline %(timeline)s.")
+        remedy = _("Give shorter values of %(names)s: %(most)s characters at most.")
+        said = {"size": len(key), "timeline": timeline, "names": ", ".join(fields), "most": MAX_KEY}
+        raise InvalidInput("payload", problem, remedy, **said)
+    return key
+
+
+def _value(payload: Mapping[str, Any], name: str, timeline: str) -> str:
+    value = payload.get(name)
+    if value == "" or isinstance(value, bool) or not isinstance(value, str | int):
+        problem = _("has %(value)s as %(name)s, by which the timeline %(timeline)s tells runs apart.")
+        remedy = _("Give text or a whole number.")
+        shown = repr(value)[:60] if name in payload else pgettext_lazy("timeline", "nothing")
+        raise InvalidInput("payload", problem, remedy, value=shown, name=name, timeline=timeline)
+    return str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,25 +61,18 @@ class Definition:
     A timeline as declared.
 
     Args:
-        cls: The class.
         name: First half of its task keys.
         label: The entity's model, ``accounts.user``; empty for a system timeline.
         starts_on: Names of events, and perhaps ``created()``, ``after_run(…)`` or ``daily(…)`` and its kin.
         exits: Name of event → name of the exit, kept as the reason.
-        tasks: Name of method → task, in the order declared.
-        steps: Name of method → step, in the order declared.
-        shadow: Whether its handlers are not entered.
+        tasks: Name of method → task, in the order declared; ``steps`` likewise.
         once: Whether an entity has one run ever for each key.
-        key: Fields of the payload of the event that starts a run, which make its key; none: runs have no key.
+        key: Fields of the starting event's payload, which make the run's key; none: runs have no key.
         again: Whether what comes while a run is open begins one more when that has finished.
         search: Fields of the entity by which people find it; none: those of its own admin.
-        machine: Its table; None: its runs have no states.
-        payloads: Event → the type of its payload, where a machine declares one.
-        timers: What moves a machine by itself, and where nothing does.
         errors: Class of what a handler of a machine raises → the event that it means.
         asks: Event → who may say it.
-        most_moves: So many moves of a run of a machine within an hour are made by handlers and timers.
-        spinning: The event that comes instead of more; empty: none.
+        most_moves: So many moves of a machine's run within an hour by handlers and timers; then ``spinning`` comes, if any.
         tells: States of a machine, and events that move it, of which those outside are told.
     """
 
@@ -66,18 +92,13 @@ class Definition:
     payloads: Mapping[str, type] = field(default_factory=dict)
     timers: Timers = field(default_factory=Timers)
     errors: Mapping[type[Exception], str] = field(default_factory=dict)
-    asks: Mapping[str, Ask] = field(default_factory=dict)
+    asks: Mapping[str, AskedEvent] = field(default_factory=dict)
     most_moves: int = 0
     spinning: str = ""
     tells: frozenset[str] = frozenset()
 
     def run_key(self, payload: Mapping[str, Any]) -> str:
-        """
-        Make the key of a run from the payload of the event that starts it: ``42:3``.
-
-        Raises:
-            InvalidInput: if a field is missing, or holds neither text nor a whole number, or the key is too long.
-        """
+        """The key of a run, ``42:3``, from the payload of its event; ``InvalidInput`` as in ``key_from``."""
         return key_from(payload, self.key, timeline=self.name) if self.key else ""
 
     def task_key(self, task_name: str) -> str:
@@ -114,10 +135,7 @@ class Definition:
 
     @cached_property
     def waiting_in(self) -> frozenset[str]:
-        """
-        States of a machine that wait for people: whose own rows have an event that it asks for. One that all open states take,
-        such as calling it off, makes none of them wait.
-        """
+        """States of a machine that wait for people: their own rows ask for an event, not one that all open states take."""
         rows = self.machine.rows if self.machine is not None else {}
         return frozenset(state for state, row in rows.items() if self.asks.keys() & row.keys())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, Par
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from timeline.definition.limits import Limit
-from timeline.definition.retrying import Retry
-from timeline.definition.titles import first_paragraph
+from timeline.definition.declared_once import check_method_once
+from timeline.definition.names import first_paragraph, refuse_keywords
+from timeline.definition.retry import Retry
+from timeline.features.limits.declaration import Limit
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -37,9 +38,7 @@ Drift = Literal["rest", "go on"]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """
-    What ``@task`` was told. See ``task`` for each.
-    """
+    """What ``@task`` was told; ``task`` says what each means."""
 
     when: When | None = None
     only_if: Guard | None = None
@@ -67,6 +66,7 @@ class Task(Generic[Self_, Params, Result]):
     """A declared task. On the class it stands for the task (``after(expire, …)``); on an instance it is the method."""
 
     def __init__(self, method: Callable[Concatenate[Self_, Params], Result], options: Options) -> None:
+        check_method_once(method)
         self.method = method
         self.options = options
         self.when = options.when  # Its time relative to an anchor; None: it gets rows only by ``schedule()``.
@@ -338,6 +338,7 @@ def task(
     destructive: bool = False,
     park_above: int | None = None,
     park_within: timedelta = PARKED_WITHIN,
+    **unknown: Any,
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -353,8 +354,8 @@ def task(
             never shares its transaction. ``"shared"``, for handlers that only write to this database and seldom fail:
             without savepoints, so it is the fastest, but a failure undoes all tasks of the transaction. False for handlers
             that call the outside, and for those declared with ``async def``, which run side by side.
-        bulk: Call the handler once for up to this many entities (1 to 1,000): it takes a list of them, finds the context of
-            each in ``self.tasks[entity]``, and may return a mapping from entity to result, or to the exception of its failure.
+        bulk: Call the handler once for up to this many entities (1 to 1,000). It takes a list of them, and finds the context of
+            each in ``self.tasks[entity]``. It may return a mapping from entity to result, or to the exception of its failure.
         retry: How it is tried again; left out: ``Retry()``.
         expires: How long after its nominal time it is too late to run (then cancelled, ``expired``); a hundred years at
             most. None: never.
@@ -363,7 +364,7 @@ def task(
         priority: Among due tasks, smaller numbers run first; -32,768 to 32,767.
         queue: Name of its queue.
         drift: What a half-done task does if the code has changed, and calls the steps that are done with other arguments or in
-            another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that branches on something that
+            another order. ``"rest"``: until somebody decides. ``"go on"``: for a handler that branches on something that
             changes by itself.
         aside: Whether its run may end without it: then it is cancelled (``run_ended``). For reminders and alarms.
         spread: Time after its nominal time within which it becomes due, each entity at a moment of its own, always the same;
@@ -375,9 +376,15 @@ def task(
             Empty: they read its key.
         destructive: Whether it does something that nobody can undo: deletes, deactivates, charges. Needs ``park_above``.
         park_above: How many of this kind may start within ``park_within``. If more would start, the kind is put on hold, and
-            people are told; it goes on when somebody releases the hold. See docs/holds.md for the rule.
+            people are told; it goes on when somebody releases the hold. See docs/how-to/brakes.md for the rule.
         park_within: Time within which starts count for ``park_above``; an hour by default, 7 days at most.
+
+    Raises:
+        DefinitionError: for any other keyword, as soon as the method is decorated.
     """
+    if unknown:
+        known = [option.name for option in fields(Options)]
+        return partial(refuse_keywords, decorator="@task", given=unknown, known=known)
     options = Options(
         when=when,
         only_if=only_if,

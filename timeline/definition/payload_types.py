@@ -17,13 +17,7 @@ _PLAIN: Final = (str, int, float, bool, types.NoneType)
 
 
 class Misfit(Exception):
-    """
-    A value is not of its type.
-
-    Args:
-        path: Where it is within the payload: ``.lines[2].size``; empty: the payload itself.
-        problem: What is wrong, for developers.
-    """
+    """A value is not of its type. ``path`` is where in the payload: ``.lines[2].size``; empty: the payload itself."""
 
     def __init__(self, path: str, problem: str) -> None:
         self.path = path
@@ -32,17 +26,7 @@ class Misfit(Exception):
 
 
 def check_payload(payload: Mapping[str, Any], declared: type, *, event: str) -> None:
-    """
-    Refuse a payload that is not of the declared type.
-
-    Args:
-        payload: Plain JSON.
-        declared: A dataclass or a TypedDict.
-        event: Its name, for the error.
-
-    Raises:
-        InvalidInput: naming the place.
-    """
+    """Refuse a payload that is not of the declared dataclass or TypedDict; ``InvalidInput`` names the place."""
     try:
         _check(payload, declared, "")
     except Misfit as misfit:

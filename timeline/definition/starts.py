@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from timeline.lifecycle import RunEnd
+from timeline.timing.keywords import known_keywords
 from timeline.timing.offsets import Problem
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Created:
         return hash(Created)
 
 
+@known_keywords
 def created() -> Created:
     """Start a run for each inserted row of the entity's model; rows loaded from fixtures start none by themselves."""
     return Created()
@@ -43,13 +45,7 @@ def created() -> Created:
 
 @dataclass(frozen=True)
 class AfterRun:
-    """
-    A start of its own: a run of another timeline has ended. Made by ``after_run(…)``.
-
-    Args:
-        timeline: Whose.
-        ended: How it has to have ended.
-    """
+    """A start of its own: a run of ``timeline`` has ended as ``ended`` says. Made by ``after_run(…)``."""
 
     timeline: type[Timeline]
     ended: Ended
@@ -101,6 +97,7 @@ class AfterRun:
         return found
 
 
+@known_keywords
 def after_run(timeline: type[Timeline], /, *, ended: Ended = "completed") -> AfterRun:
     """
     Start a run when a run of another timeline has ended, in the same transaction: for the same entity, with the same key.

@@ -8,31 +8,69 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from django.db.models import Model, QuerySet
 
-from timeline.definition.checking import check_names, check_shape
+from timeline.definition.check_timelines import NAMED, check_names, check_shape
 from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
+from timeline.definition.declared_once import check_class_once
 from timeline.definition.definitions import Definition
-from timeline.definition.fanning import FanOut, payloads_of, task_of
 from timeline.definition.handlers import Task
-from timeline.definition.looping import Batches, check_step, each, each_async
-from timeline.definition.naming import snake
-from timeline.definition.options import declared, names_of, unless_declared
-from timeline.definition.progress import Teller, check_progress
-from timeline.definition.recurring import Recurring
-from timeline.definition.renaming import by_stored_name
+from timeline.definition.names import MAX_NAME, is_name, keyword_problems, snake
 from timeline.definition.starts import AfterRun, Created
-from timeline.definition.steps import BoundStep, Runner, Step
-from timeline.definition.waiting import THEIR_OWN, Waiter, event_wait, nothing_to_wait
-from timeline.exceptions import TimelineError
+from timeline.exceptions import DefinitionError, TimelineError
+from timeline.features.fan_out.declaration import FanOut, payloads_of, task_of
+from timeline.features.recurring.declaration import Recurring
+from timeline.features.steps.batches import Batches, check_step, each, each_async
+from timeline.features.steps.declaration import BoundStep, Runner, Step, Teller, check_progress
+from timeline.features.waits.declaration import THEIR_OWN, Waiter, event_wait, nothing_to_wait
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from timeline.definition.tables import Table
+    from timeline.features.machines.table import Table
     from timeline.models import Event, ScheduledTask, TimelineRun
+
+
+Declared = TypeVar("Declared", Task[Any, ..., Any], Step[Any, ..., Any])
 
 Row = TypeVar("Row", bound=Model)
 Taken = TypeVar("Taken", bound=Mapping[str, float] | None)
+
+
+def unless_declared(option: Any, left_out: Any) -> Any:
+    """An option that came later than tasks of its name: one that is called so keeps its key, and the option is left out."""
+    return left_out if isinstance(option, Task | Step) else option
+
+
+def names_of(key: Any) -> Any:
+    """Write one name, or several, as several."""
+    return (key,) if key and isinstance(key, str) else key or ()
+
+
+def declared(cls: type, kind: type[Declared]) -> dict[str, Declared]:
+    """The tasks, or the steps, of a class and of those that it inherits from, in the order declared."""
+    found: dict[str, Declared] = {}
+    for base in reversed(cls.__mro__):
+        for name, value in vars(base).items():
+            found.pop(name, None)
+            if isinstance(value, kind):
+                found[name] = value
+    return found
+
+
+def by_stored_name(cls: type, tasks: Mapping[str, Task[Any, ..., Any]]) -> dict[str, Task[Any, ..., Any]]:
+    """Tasks by the names that their rows have, in the order declared; ``DefinitionError`` names a wrong ``was``."""
+    found: dict[str, Task[Any, ..., Any]] = {}
+    for method, task in tasks.items():
+        was = task.options.was
+        if was and not is_name(was):
+            remedy = f"Use the name it had before: lower-case letters, digits and _, {MAX_NAME} at most."
+            raise DefinitionError(cls.__name__, f"has was = {was!r}.", remedy, method)
+        name = was or method
+        if name in found or (was and was in tasks):
+            remedy = f"Leave was={name!r} with one of them, or take it out."
+            raise DefinitionError(cls.__name__, f"was {name!r}, and so is another task.", remedy, method)
+        found[name] = task
+    return found
 
 
 class Timeline:
@@ -80,9 +118,14 @@ class Timeline:
 
     definition: ClassVar[Definition]
 
+    _options = NAMED
+
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
+        check_class_once(cls)
+        for problem, remedy in keyword_problems(extra, cls._options):
+            raise DefinitionError(cls.__name__, problem, remedy)
         super().__init_subclass__(**extra)
-        check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)])
+        check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)], cls._options)
         if abstract:
             return
         starts_on, table = cls.starts_on, cls._read_table()

@@ -4,21 +4,26 @@ What can go wrong, as leaves of ``TimelineError``: what happened is in the attri
 ``str()`` tells it in the language of whoever reads it. Only what developers and logs meet is always in English.
 """
 
-from timeline.exceptions.attempts import (
+from timeline.exceptions.base import (
+    BrokerUnavailable,
     Cancel,
+    DefinitionError,
     Discard,
     HandlerSignal,
+    LabelsCollide,
     LeaseLost,
+    NoAutocommit,
+    NotRunHere,
+    Refusal,
     Rest,
     RetryAfter,
     TimedOut,
-    WorkerLost,
-)
-from timeline.exceptions.base import (
-    DefinitionError,
-    Refusal,
     TimelineDeprecationWarning,
     TimelineError,
+    UnknownEventWarning,
+    WorkerLost,
+    WrongIsolation,
+    WrongSite,
 )
 from timeline.exceptions.inputs import (
     DateOutOfRange,
@@ -34,29 +39,19 @@ from timeline.exceptions.inputs import (
     UnreadableEntity,
     WrongEntity,
 )
-from timeline.exceptions.machines import (
-    MoveNotAllowed,
-    MovesTooOften,
-    StateMoved,
-    UnknownMachineEvent,
-)
 from timeline.exceptions.refusals import (
     AlreadyDecided,
     AlreadyOpen,
     AlreadyReleased,
     ChangedSince,
     DecidedTooLate,
+    MoveNotAllowed,
+    MovesTooOften,
     NoOpenRun,
     RunEnded,
+    StateMoved,
     TransitionNotAllowed,
-)
-from timeline.exceptions.surroundings import (
-    BrokerUnavailable,
-    LabelsCollide,
-    NoAutocommit,
-    NotRunHere,
-    WrongIsolation,
-    WrongSite,
+    UnknownMachineEvent,
 )
 
 __all__ = [
@@ -94,6 +89,7 @@ __all__ = [
     "TimelineError",
     "TransitionNotAllowed",
     "UnknownEvent",
+    "UnknownEventWarning",
     "UnknownMachineEvent",
     "UnknownTask",
     "UnknownTimeline",

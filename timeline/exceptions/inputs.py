@@ -11,6 +11,7 @@ from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions.base import MOST_SAID, TimelineError, clipped
+from timeline.suggestions import with_meant
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -90,28 +91,42 @@ class PayloadTooLarge(InvalidInput):
         super().__init__(field, problem, _("Store it elsewhere and keep its id."), **said)
 
 
-class UnknownTimeline(InvalidInput):
+class UnknownName(InvalidInput):
+    """
+    Nothing of this name is registered. Base of ``UnknownTimeline`` and ``UnknownTask``.
+
+    Args:
+        field: Name of the argument.
+        name: As it was given.
+        known: Names that are registered.
+    """
+
+    def __init__(self, field: str, name: str, known: list[str]) -> None:
+        said = {"name": clipped(name), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
+        remedy = with_meant(_("Known: %(known)s."), name, known)
+        super().__init__(field, _("%(name)r is not registered."), remedy, **said)
+
+
+class UnknownTimeline(UnknownName):
     """No timeline of this name is registered. Declare it in a ``timelines`` module of an installed app."""
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
-        said = {"name": clipped(name), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
-        super().__init__("timeline", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
+        super().__init__("timeline", name, known)
 
 
-class UnknownTask(InvalidInput):
+class UnknownTask(UnknownName):
     """No handler is registered under this task key. Use ``<timeline>.<method>`` of a declared task."""
 
     def __init__(self, task_key: str, known: list[str]) -> None:
         self.task_key = task_key
-        said = {"name": clipped(task_key), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
-        super().__init__("task_key", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
+        super().__init__("task_key", task_key, known)
 
 
 class UnknownEvent(InvalidInput):
     """
-    No timeline about such entities starts or ends with this event. Correct its name, or name it in
-    ``TIMELINE["RECORDED_EVENTS"]`` if it is meant to be recorded and nothing else.
+    No timeline about such entities knows this event: none starts, moves or ends with it, or waits for it. Correct its name, or
+    name it in ``TIMELINE["RECORDED_EVENTS"]`` if it is meant to be recorded and nothing else.
 
     Args:
         name: Of the event.
@@ -125,7 +140,7 @@ class UnknownEvent(InvalidInput):
         self.label = label
         self.near = near
         self.elsewhere = elsewhere
-        problem = _("No timeline about %(label)s starts or ends with the event %(name)r.")
+        problem = _("No timeline about %(label)s knows the event %(name)r.")
         super().__init__("name", problem, "", name=clipped(name), label=clipped(label) or _("the system"))
 
     @property

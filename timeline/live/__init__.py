@@ -1,4 +1,4 @@
-"""Live pages: an open page shows within two seconds what was committed. Pages of a host: ``live_page``, docs/hosting.md."""
+"""Live pages: an open page shows within two seconds what was committed. Pages of a host: ``live_page``, how-to/hosting.md."""
 
 from __future__ import annotations
 

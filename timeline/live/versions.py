@@ -1,30 +1,150 @@
-"""Versions: what an open page is told that it shows, so that it can ask whether that is still so."""
+"""What a page shows, and its mark: figures of one statement that are others once something of it has changed."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 from zlib import crc32
 
+from django.db import connections
+from django.db.models import BigIntegerField, Case, Count, Max, Q, Subquery, Sum, Value, When
+from django.db.models.functions import Cast
 from django.utils.crypto import constant_time_compare, salted_hmac
 
-from timeline.clocks import is_told, story_now
+from timeline.clocks import MachineTime, is_told, story_now
+from timeline.conf import get_settings
+from timeline.dialects import dialect_of
+from timeline.lifecycle import State
+from timeline.models import EntityRef, Event, Hold, ScheduledTask, Sign, StepRecord, TimelineRun
+from timeline.models.task_records import origins_of
 
 if TYPE_CHECKING:
+    from django.db.models import Aggregate, QuerySet
     from django.http import HttpRequest
 
+
+Told = tuple[Any, ...]
+
+NEWEST: Final = 100  # Of holds, as in ``sql/mark_everything.sql``.
+
+LET_IN_FOR: Final = (
+    6  # Periods for which who was shown a page may ask whether it has changed, without the view's own look.
+)
 AGES_AFTER: Final = 30  # Seconds after which a page is drawn again in any case: it says how long things take.
 RIGHTS_AFTER: Final = 10  # Seconds after which is looked again at what somebody may do, where nothing has changed.
 NOBODY: Final = "nobody"
 
 
-class Version(NamedTuple):
-    """
-    What a page shows.
+@dataclass(frozen=True)
+class Everything:
+    """Any task: pages that list them. Its mark also says whether that of anything else may have changed."""
 
-    ``content`` is a digest of all that decides it: two versions with the same one look alike. ``rights`` is a digest of what
-    somebody may do, read in the period ``period`` as ``seal`` proves: within it, it is not read again.
-    """
+    def mark(self, using: str) -> Told:
+        """Read the newest row of each table by primary key, and the hundredth: ids are not in the order of commits."""
+        with connections[using].cursor() as cursor:
+            cursor.execute(dialect_of(using).sql("mark_everything"))
+            return tuple(cursor.fetchone())
+
+
+@dataclass(frozen=True)
+class OneTask:
+    """A task: its moves, its run's, and its steps."""
+
+    task_id: UUID
+
+    def mark(self, using: str) -> Told:
+        """Read the task and figures of its steps; empty: there is none."""
+        try:
+            origin = _origin(self.task_id, using)
+        except ScheduledTask.DoesNotExist:
+            return ()
+        steps = StepRecord.objects.filter(origin=origin).values("origin")
+        row = (
+            ScheduledTask.objects.using(using)
+            .filter(pk=self.task_id)
+            .values_list(
+                "state",
+                "seq",
+                "run__ended_at",
+                "run__moves",
+                Subquery(steps.annotate(told=Count("pk")).values("told")),
+                Subquery(steps.annotate(told=Sum("done")).values("told")),
+                Subquery(steps.annotate(told=Sum("attempt")).values("told")),
+                Subquery(steps.annotate(told=Max("recorded_at")).values("told")),
+            )
+            .first()
+        )
+        return row or ()
+
+
+@dataclass(frozen=True)
+class OneEntity:
+    """An entity: how often its tasks and runs have moved, how many events there are, and what is on hold."""
+
+    label: str
+    id: str
+
+    def mark(self, using: str) -> Told:
+        """Add up its rows, in one statement."""
+        ref = EntityRef(self.label, self.id)
+        tasks = ScheduledTask.objects.using(using).for_entity(ref)
+        runs = TimelineRun.objects.using(using).for_entity(ref)
+        events = Event.objects.using(using).for_entity(ref)
+        holds = Hold.objects.using(using)
+        holds = holds.filter(pk__in=holds.order_by("-pk").values("pk")[:NEWEST])
+        figures = [
+            _added_up("tasks", tasks, Count("pk"), Sum("seq"), Count("finished_at")),
+            _added_up("runs", runs, Count("pk"), Sum("moves"), Count("ended_at")),
+            _added_up("events", events, Count("pk")),
+            _added_up("holds", holds, Count("pk"), Count("lifted_at"), Count("released_at")),
+        ]
+        return tuple(sorted(figures[0].union(*figures[1:], all=True)))
+
+
+@dataclass(frozen=True)
+class EverythingAndWorkers:
+    """Any task, and which workers are there: each gives a sign every few seconds, of which only that one is missed is news."""
+
+    def mark(self, using: str) -> Told:
+        """Read that of everything, and the workers that give signs and those that do not any more."""
+        is_missed = Q(seen_at__lt=MachineTime(-get_settings().missed_after))
+        signs = Sign.objects.using(using).annotate(is_missed=Case(When(is_missed, then=True), default=False))
+        return (*EVERYTHING.mark(using), *signs.order_by("worker").values_list("worker", "is_missed"))
+
+
+Subject = Everything | EverythingAndWorkers | OneTask | OneEntity
+EVERYTHING: Final = Everything()
+
+
+def is_restless(subject: Subject, told: Told) -> bool:
+    """Whether something of it may change and ``Everything`` not: signs, and records of steps, are written in place."""
+    if isinstance(subject, OneTask):
+        return bool(told) and told[0] == State.ACTIVE
+    return isinstance(subject, EverythingAndWorkers)
+
+
+@lru_cache(maxsize=4096)
+def _origin(task_id: UUID, using: str) -> UUID:
+    """The idempotency key of a task: it stays, as the revisions before it have ended."""
+    previous = ScheduledTask.objects.using(using).values_list("previous_id", flat=True).get(pk=task_id)
+    return origins_of({task_id: previous}, using=using)[task_id]
+
+
+def _added_up(name: str, rows: QuerySet[Any], *figures: Aggregate) -> QuerySet[Any, Told]:
+    """Up to three figures of all rows, as one row; each name but once."""
+    told = {f"figure_{place}": Cast(figure, BigIntegerField()) for place, figure in enumerate(figures)}
+    missing = {f"figure_{place}": Value(0, BigIntegerField()) for place in range(len(figures), 3)}
+    of_all: QuerySet[Any, Any] = (
+        rows.order_by().annotate(name_of=Value(name)).values("name_of").annotate(**told, **missing)
+    )
+    return of_all.values_list("name_of", "figure_0", "figure_1", "figure_2")
+
+
+class Version(NamedTuple):
+    """``content`` digests what a page shows, ``rights`` what its reader may do, read in ``period`` as ``seal`` proves."""
 
     content: str
     rights: str
@@ -42,29 +162,39 @@ def read_version(text: str) -> Version | None:
 
 
 def version_of(request: HttpRequest, mark: tuple[Any, ...], *, using: str, seen: Version | None) -> Version:
-    """
-    Say what a page would show now.
-
-    Args:
-        request: Of the page: who looks, where, and in which language.
-        mark: Of what is shown.
-        using: Database alias.
-        seen: What the page shows. If its rights were read in this period, they are not read again.
-    """
-    user, period = getattr(request, "user", None), str(int(time.time()) // RIGHTS_AFTER)
-    who = (user.pk, user.is_active, getattr(user, "is_staff", False)) if user is not None else ()
-    if seen and seen.period == period and constant_time_compare(seen.seal, _digest("seal", who, seen.rights, period)):
-        rights = seen.rights
-    else:
-        rights = rights_of(user)
-    path = request.get_full_path()
+    """What a page would show now. If the rights of ``seen`` were read in this period, they are not read again."""
+    period, who, path = _period(), _who(request), request.get_full_path()
+    is_known = seen is not None and seen.period == str(period) and _is_ours(request, seen)
+    rights = seen.rights if seen and is_known else rights_of(getattr(request, "user", None))
     shift = crc32(repr((who, path)).encode()) % AGES_AFTER  # Not all pages in the same second.
     ages = (
         (int(time.time()) + shift) // AGES_AFTER,
         int(story_now(using).timestamp()) // AGES_AFTER if is_told() else 0,
     )
     content = _digest("content", who, rights, path, getattr(request, "LANGUAGE_CODE", ""), ages, mark)
-    return Version(content, rights, period, _digest("seal", who, rights, period))
+    return Version(content, rights, str(period), _seal(request, rights, str(period)))
+
+
+def was_let_in(request: HttpRequest, seen: Version | None) -> bool:
+    """Whether who asks was shown this page, within the last minute."""
+    return seen is not None and _is_ours(request, seen) and _period() - int(seen.period) <= LET_IN_FOR
+
+
+def _is_ours(request: HttpRequest, seen: Version) -> bool:
+    return constant_time_compare(seen.seal, _seal(request, seen.rights, seen.period))
+
+
+def _seal(request: HttpRequest, rights: str, period: str) -> str:
+    return _digest("seal", _who(request), request.get_full_path(), rights, period)
+
+
+def _who(request: HttpRequest) -> tuple[object, ...]:
+    user = getattr(request, "user", None)
+    return (user.pk, user.is_active, getattr(user, "is_staff", False)) if user is not None else ()
+
+
+def _period() -> int:
+    return int(time.time()) // RIGHTS_AFTER
 
 
 def rights_of(user: Any) -> str:

@@ -15,19 +15,20 @@ from prometheus_client.exposition import choose_encoder
 from timeline.conf import get_settings
 from timeline.metrics.collecting import TimelineCollector
 from timeline.policy import get_policy
+from timeline.store.callers import who_asks
 
 
 @login_not_required
 @require_safe
 @never_cache
-def metrics(request: HttpRequest) -> HttpResponse:
+def metrics(request: HttpRequest, *_captured: object, **_named: object) -> HttpResponse:
     """
     Tell the metrics, in the format that the scraper asks for.
 
     To whom brings ``TIMELINE["METRICS_TOKEN"]`` as ``Authorization: Bearer …``, or is logged in and sees health by the policy.
     Everybody else is answered with 401, before anything is read.
     """
-    if not (_brings_token(request) or get_policy().sees_health(getattr(request, "user", None))):
+    if not (_brings_token(request) or get_policy().sees_health(who_asks(request))):
         return HttpResponse(status=401, headers={"WWW-Authenticate": 'Bearer realm="timeline"'})
     registry = CollectorRegistry()
     registry.register(TimelineCollector())

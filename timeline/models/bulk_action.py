@@ -12,7 +12,7 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.ids import uuid7
 from timeline.models.columns import in_range
-from timeline.models.seeking import sought
+from timeline.models.spelling import sought
 from timeline.timing import EARLIEST, LATEST
 from timeline.timing.offsets import Offset
 
@@ -38,13 +38,10 @@ class BulkActionQuerySet(models.QuerySet["BulkAction"]):
 
 class BulkAction(models.Model):
     """
-    One bulk action.
-
-    ``filters`` say which tasks are meant, of those that existed when it was asked for: names that ``narrow`` reads, each with
-    states, text, or moments as text. A move has ``at``, or ``by_days`` and ``by_seconds``; a redrive has ``spread``. ``asker``
-    is the primary key of the account whose rights count for each task; ``actor`` is its name in the log. ``place`` is the last
-    task that was looked at. ``matched`` is how many tasks there were at first. ``skipped`` is how many stay as they are: why →
-    count. Moments are story time.
+    ``filters`` narrow the tasks that existed when it was asked for. They are names that ``narrow`` reads, each with states,
+    text, or moments as text. A move has ``at``, or ``by_days`` and ``by_seconds``; a redrive has ``spread``. ``asker`` is the
+    key of the account whose rights count; ``actor`` is its name in the log. ``place``: last task looked at; ``matched``: tasks
+    at first; ``skipped``: why → how many stay as they are. Moments are story time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

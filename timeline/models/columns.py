@@ -1,17 +1,24 @@
-"""What several tables have in common: the columns that name an entity, and conditions of CHECKs."""
+"""What several tables share: columns that name an entity, conditions of CHECKs, and which models are read plainly."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from inspect import getattr_static
+from typing import Any
 
+from django.core.exceptions import FieldDoesNotExist
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Field, Manager, Model, Q
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
+from django.db.models.query_utils import DeferredAttribute
+from django.db.models.signals import post_init, pre_init
 
 from timeline.conditions import EarliestOf, IsSet, LatestOf, OneOf
 from timeline.lifecycle import State
 from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.timing import EARLIEST, LATEST
+
+ENTITY_IS_WHOLE = Q(entity_label="", entity_id="") | ~Q(entity_label="") & ~Q(entity_id="")
 
 
 class EntityColumns(models.Model):
@@ -29,7 +36,6 @@ class EntityColumns(models.Model):
         return EntityRef(self.entity_label, self.entity_id)
 
 
-ENTITY_IS_WHOLE = Q(entity_label="", entity_id="") | ~Q(entity_label="") & ~Q(entity_id="")
 """Condition of a CHECK: label and id are both there or both empty."""
 
 
@@ -52,3 +58,43 @@ def all_in_range(*fields: str) -> Q:
     """The same as ``in_range``, for many times. The first is required."""
     dates = [F(field) for field in fields]
     return Q(GreaterThanOrEqual(EarliestOf(*dates), EARLIEST), LessThan(LatestOf(*dates), LATEST))
+
+
+def is_read_plainly(model: type[Model]) -> bool:
+    """Whether no code of the host's changes how instances of this model are read, or which rows are found."""
+    return (
+        type(model._base_manager) is Manager
+        and getattr_static(type(model), "__call__") is type.__dict__["__call__"]
+        and getattr_static(model, "__new__") is object.__dict__["__new__"]
+        and getattr_static(model, "__init__") is Model.__init__
+        and getattr_static(model, "from_db") is getattr_static(Model, "from_db")
+        and getattr_static(model, "__getattribute__") is object.__getattribute__
+        and not pre_init.has_listeners(model)
+        and not post_init.has_listeners(model)
+    )
+
+
+def is_made_plainly(model: type[Model]) -> bool:
+    """Whether an instance has just its columns, as fields of Django itself: it can be made from these without Django."""
+    return (
+        is_read_plainly(model)
+        and getattr_static(model, "__setattr__") is object.__setattr__
+        and not model._meta.parents
+        and all(
+            type(field).__module__.startswith("django.db.models.")
+            and isinstance(getattr_static(model, field.attname, None), DeferredAttribute)
+            and type(getattr_static(model, field.attname)).__module__.startswith("django.db.models.")
+            for field in model._meta.concrete_fields
+        )
+    )
+
+
+def plain_column(model: type[Model], name: str, *kinds: type[Field[Any, Any]]) -> Field[Any, Any] | None:
+    """A field of one of these classes whose value is just that of its column; else None. Subclasses may read another value."""
+    try:
+        field = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+    if type(field) not in kinds or not isinstance(field, Field) or hasattr(field, "from_db_value"):
+        return None
+    return field if type(getattr_static(model, name, None)) is DeferredAttribute else None

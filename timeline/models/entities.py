@@ -16,9 +16,8 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import UnreadableEntity, WrongEntity
-from timeline.models.among import Among, target_of
 from timeline.models.families import concrete_of, line_of, place_of, relatives
-from timeline.models.sqlstates import sqlstate_of
+from timeline.models.statements import Among, sqlstate_of, target_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -92,12 +91,7 @@ def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
 
 
 def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
-    """
-    The name of an entity by one model of its family.
-
-    Raises:
-        WrongEntity: as ``ref_of``.
-    """
+    """The name of an entity by one model of its family; ``WrongEntity`` as in ``ref_of``."""
     if has_several_columns(model):
         problem, remedy = _("the key of %(label)s has several columns."), _("Give what has a key of one column.")
         raise WrongEntity(problem, remedy, label=label_of(model))
@@ -117,12 +111,7 @@ def refs_as(entity: models.Model, several: Iterable[type[models.Model]]) -> list
 
 
 def ref_with(model: type[models.Model], value: object) -> EntityRef:
-    """
-    The name of the entity of a model that has this key.
-
-    Raises:
-        WrongEntity: if the key is of a wrong type, or too long for our rows.
-    """
+    """The name of the entity of a model that has this key; ``WrongEntity`` if no row could have it."""
     label = label_of(model)
     try:
         key = str(model._meta.pk.to_python(value))  # The text as it is when read, even if other text was given.
@@ -141,11 +130,7 @@ def has_several_columns(model: type[models.Model]) -> bool:
 
 
 def key_as(entity: models.Model, model: type[models.Model]) -> Any:
-    """
-    The key of an entity as one model of its family, read through the links to its parents; None: it is not saved yet.
-
-    For a child, it is the key of the nearest of these models that shares its key with the child.
-    """
+    """The key of an entity as a model of its family (of a child, the nearest that shares it); None: not saved yet."""
     value, own = entity.pk, concrete_of(entity.__class__)
     line = family_of(own)
     if model not in line:
@@ -158,11 +143,7 @@ def key_as(entity: models.Model, model: type[models.Model]) -> Any:
 
 
 def key_given(entity: models.Model, model: type[models.Model]) -> Any:
-    """
-    The key of the parent row that saving a child writes; None: it gets a new one.
-
-    Django uses the parent's own field for the link to it, and the other way round: ``Customer(id=7)`` is account 7.
-    """
+    """The key of the parent row that saving a child writes; None: a new one. To Django, ``Customer(id=7)`` is account 7."""
     key = key_as(entity, model)
     for kin in line_of(model):
         field = kin._meta.pk
@@ -173,14 +154,9 @@ def key_given(entity: models.Model, model: type[models.Model]) -> Any:
 
 def children_following(entity: models.Model, fields: Iterable[str] | None, *, using: str) -> list[EntityRef]:
     """
-    The names of the children of a saved row whose timelines follow a field that they inherit from it.
+    The names of the children of a saved row whose timelines follow a field (None: any) that they inherit from it.
 
     A child that shares its key is named whether it exists or not. Others are found by one query for each model.
-
-    Args:
-        entity: The saved instance.
-        fields: Names of the fields that were saved; None: all.
-        using: Database alias to which it was saved.
     """
     parent = concrete_of(entity.__class__)
     saved = {field.name for field in parent._meta.concrete_fields}
@@ -225,11 +201,7 @@ def model_of(label: str) -> type[models.Model] | None:
 
 
 class Entities(dict[EntityRef, models.Model]):
-    """
-    Entities that were read. Those that do not exist are not in it.
-
-    ``unreadable``: entities that exist, but have values that their model cannot read, each with the error. They are no items.
-    """
+    """Entities that exist. ``unreadable``: those with values that their model cannot read, each with the error; no items."""
 
     def __init__(self, items: Mapping[EntityRef, models.Model] | None = None) -> None:
         super().__init__(items or {})
@@ -242,9 +214,7 @@ def load_entities(refs: Iterable[EntityRef], *, using: str) -> Entities:
 
 
 def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
-    """
-    Convert ids from text to the type of the model's key, so that its index can be used. Ids that cannot be keys are left out.
-    """
+    """Ids as the type of the model's key, so that its index can be used. Ids that cannot be keys are left out."""
     keys = []
     for ref in refs:
         with suppress(ValidationError):
@@ -271,15 +241,7 @@ def by_model(
     among: Callable[[type[models.Model], list[Any]], list[Any]] = lambda _model, keys: keys,
     using: str,
 ) -> Entities:
-    """
-    Read entities by one query for each installed model. If its rows cannot be read together, they are read one by one.
-
-    Args:
-        refs: The entities.
-        query: Called with a model and keys.
-        among: Which of the keys to read one by one, for a query that does more than read.
-        using: Database alias.
-    """
+    """Read by one ``query`` of model and keys for each model; if its rows cannot be read together, ``among`` them singly."""
     found = Entities()
     for model, keys in models_of(refs):
         try:

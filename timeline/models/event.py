@@ -1,4 +1,4 @@
-"""``Event``: something that happened in the host's domain."""
+"""``Event``: something that happened in the host's domain; ``Wake``: a note of it for polls."""
 
 from __future__ import annotations
 
@@ -48,3 +48,21 @@ class Event(EntityColumns):
 
     def __str__(self) -> str:
         return f"{self.name} of {self.entity_ref}"
+
+
+class Wake(EntityColumns):
+    """
+    A note for polls, which make the tasks due and delete it. Without a ``name``, the entity was deleted.
+
+    An ``emit`` has locked one entity; for tasks of others, it would wait for their transactions.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    name = models.CharField(max_length=100, blank=True, default="")
+    key = models.CharField(max_length=200, blank=True, default="")
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=ENTITY_IS_WHOLE, name="timeline_wake_entity_whole")]
+
+    def __str__(self) -> str:
+        return f"{self.name or 'deleted'}: {self.entity_ref}"

@@ -13,21 +13,17 @@ from django.db.models import Field, Model
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
+from timeline.conf import get_settings
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnreadableEntity
 from timeline.models.entities import is_of_the_row
 from timeline.models.run import TimelineRun
-from timeline.planning import Place, Plan, TaskRow, plan
+from timeline.planning import Plan, TaskRow, VisitPlace, plan
 from timeline.timing import When, as_anchor_value
 
 
 def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
-    """
-    The time zone of an entity, if its timeline names a field for it and this has a zone; otherwise that of the site.
-
-    Raises:
-        UnreadableEntity: if the name is that of a property of the host's, and this raises.
-    """
+    """The zone that a field of the entity has, or the site's; ``UnreadableEntity`` if it is a property that raises."""
     named = _read(entity, definition.cls.time_zone) if definition.cls.time_zone else ""
     if isinstance(named, tzinfo):
         return named
@@ -38,12 +34,7 @@ def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
 
 
 def language_of(definition: Definition, entity: Model | None) -> str:
-    """
-    The language code of an entity, if its timeline names a field for it; otherwise empty.
-
-    Raises:
-        UnreadableEntity: as ``zone_of``.
-    """
+    """The language code of an entity, or empty; ``UnreadableEntity`` as in ``zone_of``."""
     return str(_read(entity, definition.cls.language) or "")
 
 
@@ -60,12 +51,7 @@ def _read(entity: Model | None, name: str) -> Any:
 
 
 def anchors_of(definition: Definition, entity: Model | None) -> dict[str, datetime | None]:
-    """
-    Read the fields that are anchors of tasks.
-
-    Raises:
-        NaiveDatetime, DateOutOfRange: naming the field.
-    """
+    """The fields that tasks are anchored to; ``NaiveDatetime`` or ``DateOutOfRange`` names the field."""
     return _instants(_values(definition, entity), zone_of(definition, entity))
 
 
@@ -78,12 +64,7 @@ class Facts(TypedDict):
 
 
 def facts_in(definition: Definition, entity: Model | None) -> Facts:
-    """
-    Read what a plan needs of an entity.
-
-    Raises:
-        NaiveDatetime, DateOutOfRange: if the time in a field cannot be used.
-    """
+    """What a plan needs of an entity; ``NaiveDatetime`` or ``DateOutOfRange`` names the field."""
     values, zone = _values(definition, entity), zone_of(definition, entity)
     dates = {name: value for name, value in values.items() if _is_date(value)}
     return {"anchors": _instants(values, zone), "dates": dates, "zone": zone}
@@ -112,13 +93,7 @@ def _is_date(value: object) -> bool:
 
 
 def moment_in(field_name: str, definition: Definition, entity: Model | None) -> datetime:
-    """
-    Read the moment in a field of an entity, from which a run counts.
-
-    Raises:
-        InvalidInput: if the field is empty.
-        NaiveDatetime, DateOutOfRange: naming the field.
-    """
+    """The moment in a field of an entity, from which a run counts; errors as ``as_anchor_value``, ``InvalidInput`` if empty."""
     moment = as_anchor_value(getattr(entity, field_name), zone_of(definition, entity), field_name)
     if moment is None:
         said = {"name": field_name, "model": definition.label, "key": entity.pk if entity else ""}
@@ -137,20 +112,18 @@ def plan_of(
     spare: Collection[UUID] = (),
     tries: Mapping[UUID, int] | None = None,
     foresees: bool = True,
+    cancels_undefined: bool = False,
 ) -> Plan:
     """
-    Plan a run from its rows and its entity; see ``timeline.planning.plan``.
+    Plan a run from its rows and its entity, with the flags of ``timeline.planning.plan`` and the errors of ``facts_in``.
 
-    ``tries``: the result of ``tries_of``; a run that is missing there keeps its times. ``foresees``: as for ``plan``.
-
-    Raises:
-        NaiveDatetime, DateOutOfRange: if the time in a field of the entity cannot be used.
+    A run that is missing in ``tries`` (of ``tries_of``) keeps its times. ``TIMELINE["CANCEL_UNDEFINED"]`` cancels, too.
     """
     about = (run.entity_label, run.entity_id, run.key)
     # A run that began before its timeline was a machine has no state: it ends as it would have ended then.
     by_table, place = definition.machine is not None and bool(run.state), None
     if by_table and run.state_at is not None:
-        place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.id))
+        place = VisitPlace(run.state, run.state_at, run.moves, (tries or {}).get(run.id))
     return plan(
         definition,
         started_at=run.started_at,
@@ -162,6 +135,7 @@ def plan_of(
         now=now,
         spare=spare,
         foresees=foresees,
+        cancels_undefined=cancels_undefined or get_settings().CANCEL_UNDEFINED,
     )
 
 

@@ -7,19 +7,34 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from django.apps import apps
-from django.db.models import Model, OneToOneField
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    CharField,
+    IntegerField,
+    Model,
+    OneToOneField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    UUIDField,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Replace
+from django.db.models.lookups import Exact, IsNull, Regex
+
+from timeline.dialects import dialect_of
+from timeline.models.statements import target_of
+
+_UUID: Final = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_NUMBER: Final = "^(0|-?[1-9][0-9]{0,17})$"
 
 
 class Bridge(NamedTuple):
-    """
-    A parent link that is not the primary key of the child: child and parent have different keys.
-
-    Args:
-        child: The model that has the link.
-        link: The link to the parent.
-        root: Label of the root of the child's tree.
-        leads_to: Label of the root of the parent's tree.
-    """
+    """A parent link that is not the primary key of the child. ``root``, ``leads_to``: labels of the roots of both trees."""
 
     child: type[Model]
     link: OneToOneField[Any, Any]
@@ -29,12 +44,9 @@ class Bridge(NamedTuple):
 
 class Families(NamedTuple):
     """
-    The families of the installed models.
+    ``trees``: label (of a proxy, too) → the models that share its key, parents first. ``labels``: label → their labels.
 
-    Args:
-        trees: Label (of a proxy, too) → models that share their key with this one: the root first, parents before children.
-        labels: Label (of a proxy, too) → the labels of these models.
-        bridges: Label of a root → bridges from its tree to others, and from others to it.
+    ``bridges``: label of a root → bridges from its tree to others, and from others to it.
     """
 
     trees: Mapping[str, tuple[type[Model], ...]]
@@ -42,14 +54,14 @@ class Families(NamedTuple):
     bridges: Mapping[str, list[Bridge]]
 
 
-class _Known:
+class _KnownFamilies:
     """The families that were found, and for which models: Django gives the same list until other models are installed."""
 
     models: Iterable[type[Model]] = ()
     families = Families({}, {}, {})
 
 
-_known: Final = _Known()
+_known: Final = _KnownFamilies()
 
 
 def families() -> Families:
@@ -127,3 +139,32 @@ def line_of(model: type[Model]) -> list[type[Model]]:
 
 def _label(model: type[Model]) -> str:
     return model._meta.label_lower
+
+
+def can_be_looked_up(entities: QuerySet[Any]) -> bool:
+    """Whether the database can turn the text in a row into a key of these entities: a number, a UUID, or text."""
+    return isinstance(target_of(entities.model._meta.pk), IntegerField | UUIDField | CharField)
+
+
+def naming_one_of(entities: QuerySet[Any]) -> Q:
+    """
+    Condition for rows that name one of these entities, whose key ``can_be_looked_up`` in the same database.
+
+    Each row is looked up by primary key, so PostgreSQL can read rows by time and stop at the end of the page. For a list, it
+    would read all keys; for a plain ``EXISTS``, hash them once for each part of a union.
+    """
+    one = entities.filter(pk=_key(entities)).order_by().values("pk")[:1]
+    return Q(entity_label=entities.model._meta.label_lower) & Q(IsNull(Subquery(one), False))
+
+
+def _key(entities: QuerySet[Any]) -> Any:
+    """The text in a row as a key; NULL for text that no row would have: a cast would fail, or take ``17x`` for 17."""
+    field, text = target_of(entities.model._meta.pk), OuterRef("entity_id")
+    if isinstance(field, CharField):
+        return text
+    is_uuid = isinstance(field, UUIDField)
+    if not dialect_of(entities.db).has_strict_casts:
+        number = Cast(text, BigIntegerField())
+        return Replace(text, Value("-")) if is_uuid else Case(When(Exact(Cast(number, TextField()), text), then=number))
+    kind, looks = (UUIDField(), _UUID) if is_uuid else (BigIntegerField(), _NUMBER)
+    return Case(When(Regex(text, Value(looks)), then=Cast(text, kind)), output_field=kind)

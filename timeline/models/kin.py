@@ -10,26 +10,19 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
-from timeline.models.among import target_of
 from timeline.models.entities import EntityRef, label_of, model_of, naming, ref_of, ref_with
 from timeline.models.families import Bridge, families, relatives
+from timeline.models.statements import target_of
 
 Names = tuple[EntityRef, ...]
 
 
 def kin_of(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, Names]:
     """
-    Find all names of some entities. These are the same, in the same order, whichever name of an entity is given.
+    Entity → all its names, the same in the same order by whichever it is given. Under the first, its events are recorded.
 
-    For models that share their key, no query is needed; so a name may be that of a child that this entity is not. If a parent
-    link is not the primary key, there is one query for each such link, for all entities together.
-
-    Args:
-        refs: Entities of any models. If a model is not installed, the given name is the only one.
-        using: Database alias.
-
-    Returns:
-        Entity → its names; under the first, its events are recorded.
+    Models that share their key need no query, so a name may be that of a child that this entity is not. Each parent link that
+    is not the primary key takes one query for all entities. Of a model that is not installed, only the given name counts.
     """
     _trees, labels, bridges = families()
     found = {ref: _named_by_all(ref, labels.get(ref.label, ())) for ref in refs}

@@ -21,7 +21,7 @@ from timeline.timing import LATEST
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from timeline.models.run_entry import RunEntry
+    from timeline.models.machine_rows import RunEntry
 
 # The timeline of a run, and when it ended (or a time that never comes): for questions about all runs of a timeline, whose
 # index has these expressions.
@@ -82,12 +82,12 @@ class TimelineRun(EntityColumns):
     key = models.CharField(max_length=100, blank=True, default="")
     params = models.JSONField(default=dict, blank=True)
     started_at = models.DateTimeField()
-    # Times count from started_at, which may be long before. NULL if an earlier version began the run.
+    # Times count from started_at, which may be long before. NULL only for a run that is tried out, and never stored.
     recorded_at = models.DateTimeField(null=True, blank=True, editable=False)
     # PostgreSQL has no foreign key here: see KEEPERS in triggers.py.
     started_by = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_started")
     ended_at = models.DateTimeField(null=True, blank=True)
-    # A RunEnd; empty if an earlier version ended the run. Only timeline.runs writes these three.
+    # A RunEnd; empty as long as it is open. Only timeline.runs writes these three.
     end_code = models.CharField(max_length=20, blank=True, default="", db_default="", editable=False)
     end_reason = models.CharField(max_length=200, blank=True, default="")
     # If true, no second run of its entity, timeline and key ever begins.
@@ -164,7 +164,7 @@ class TimelineRun(EntityColumns):
 
     @property
     def known_since(self) -> datetime:
-        """When it was recorded, in story time; if not known, when it started. Exits recorded after this end it."""
+        """When it was recorded, in story time; if it is only tried out, when it starts. Exits recorded after this end it."""
         return self.recorded_at or self.started_at
 
     @property
@@ -174,17 +174,8 @@ class TimelineRun(EntityColumns):
 
     @property
     def end(self) -> RunEnd | None:
-        """
-        How it ended; None: it has not ended.
-
-        An earlier version writes the text without a code, and does not clear the code of a run that it opens again. In these
-        cases, the text decides.
-        """
-        if self.is_open:
-            return None
-        if self.end_code in ("", RunEnd.FINISHED):
-            return RunEnd.FINISHED if self.end_reason == RunEnd.FINISHED else RunEnd.EXIT
-        return RunEnd(self.end_code)
+        """How it ended; None: it has not ended."""
+        return None if self.is_open else RunEnd(self.end_code)
 
     def visits(self, state: str, since: str = "") -> int:
         """How often it entered a state of its machine, since it last entered ``since``, or since it began."""

@@ -1,4 +1,4 @@
-"""``StateField``: the field of a host's model that shows the state of its machine. It is a copy of the run's, for queries."""
+"""``StateField``: a copy of a machine's state on the host's model, for queries; and ``known_states``, its CHECK."""
 
 from __future__ import annotations
 
@@ -11,17 +11,44 @@ from django.db.models import F, Q
 from django.db.models.query_utils import DeferredAttribute
 
 from timeline.exceptions import DefinitionError, StateMoved
-from timeline.models.mirrors import machine_begun_with, machines_showing
+from timeline.models.entities import family_of, label_of, model_of
 from timeline.payloads import as_text
+from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from django.db.models import Model
+    from django.db.models import Field, Model
+
+    from timeline.definition import Definition
 
 MAX_STATE: Final = 50
-
 _DEFAULTS: Final = {"max_length": MAX_STATE, "default": "", "db_default": "", "blank": True, "editable": False}
 _SEEN: Final = "_timeline_seen_"  # Prefix of the field's name: the value with which an instance was made or read.
 _NOTHING: Final = object()
+
+
+def mirror_of(definition: Definition | None) -> Field[Any, Any] | None:
+    """The field in which a machine shows its state; None: it shows it nowhere."""
+    if definition is None or not definition.mirror:
+        return None
+    model = model_of(definition.label)
+    return None if model is None else model._meta.get_field(definition.mirror)  # type: ignore[return-value]
+
+
+def machines_showing(field: Field[Any, Any]) -> list[Definition]:
+    """The machines that show their states in this field, also machines about children of its model."""
+    return [known for known in registry.machines() if known.mirror == field.name and _has(known, field)]
+
+
+def machine_begun_with(model: type[Model], field: Field[Any, Any]) -> Definition | None:
+    """The machine that shows its state in this field of rows of this model; None: there is none about these rows."""
+    labels = {label_of(known) for known in family_of(model)}
+    return next((known for known in machines_showing(field) if known.label in labels), None)
+
+
+def _has(definition: Definition, field: Field[Any, Any]) -> bool:
+    """Whether rows of its entities have the field. Labels are compared, since models in migrations are different classes."""
+    model = model_of(definition.label)
+    return model is not None and field.model._meta.label_lower in {label_of(known) for known in family_of(model)}
 
 
 class _Noting(DeferredAttribute):
@@ -82,24 +109,11 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
         return name, "timeline.models.StateField", args, options
 
     def pre_save(self, instance: Model, add: bool) -> Any:
-        """
-        The value to write: for a new row, the first state; for an existing row, its present value.
-
-        Raises:
-            StateMoved: if the instance has another value.
-        """
+        """The value to write: the first state for a new row, the present one for others. Another raises ``StateMoved``."""
         return self._first(instance) if add else self._kept(instance)
 
     def refuse(self, instance: Model) -> None:
-        """
-        Check that saving an instance moves nothing. This is done before Django begins to save: an error after that makes the
-        transaction unusable.
-
-        There is a query only if somebody has set another state.
-
-        Raises:
-            StateMoved: if it has another value than its row, or than new rows have.
-        """
+        """``StateMoved`` if saving would move something; before Django begins. Asks only if somebody has set another state."""
         if self.attname not in vars(instance) or not machines_showing(self):
             return
         if not instance._state.adding:
@@ -161,23 +175,14 @@ def _named(instance: Model) -> str:
 
 
 def refuse_moves(instance: Model, *, fields: Collection[str] | None) -> None:
-    """
-    Check that saving an instance moves no machine.
-
-    Args:
-        instance: The instance before it is saved.
-        fields: Names of the fields to save; None: all.
-
-    Raises:
-        StateMoved: as ``StateField.refuse``.
-    """
+    """Raise ``StateMoved`` if saving these fields (None: all) of an instance would move a machine."""
     for field in _fields_of(type(instance)):
         if fields is None or field.name in fields:
             field.refuse(instance)
 
 
 def note_saved(instance: Model, *, fields: Collection[str] | None) -> None:
-    """Note the values after a save: Django 6 sets those of the row on the instance. Arguments as for ``refuse_moves``."""
+    """Note the values after a save (fields as in ``refuse_moves``): Django 6 sets those of the row on the instance."""
     for field in _fields_of(type(instance)):
         if fields is None or field.name in fields:
             field.note(instance)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
@@ -14,14 +15,15 @@ from timeline.clocks import MachineTime
 from timeline.conditions import OneOf
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
+from timeline.exceptions import TimelineDeprecationWarning
 from timeline.ids import uuid7
 from timeline.lifecycle import AT_REST, FINAL, LEASED, OPEN, WAITING, ReasonCode, State
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, all_in_range, is_set_if
 from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.models.event import Event
+from timeline.models.first_rows import in_states
 from timeline.models.kin import about_entity
 from timeline.models.run import TimelineRun
-from timeline.models.walking import in_states
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -55,7 +57,7 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         Discarded tasks without a later revision.
 
         Args:
-            group: Only those of one group: its fingerprint; or, for tasks that failed before there were any, their task key.
+            group: Only those of one group: its fingerprint.
         """
         return self.failed_alike(group).exclude(
             models.Exists(self.model._default_manager.using(self.db).filter(previous=models.OuterRef("pk")))
@@ -64,15 +66,26 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
     def failed_alike(self, group: str = "") -> ScheduledTaskQuerySet:
         """Discarded tasks, redriven or not; ``group`` as for ``dead_letters``."""
         failed = self.filter(state=State.DISCARDED)
-        if not group:
-            return failed
-        return failed.filter(fingerprint="", task_key=group) if "." in group else failed.filter(fingerprint=group)
+        return failed.filter(fingerprint=group) if group else failed
 
     def would_have_run(self) -> ScheduledTaskQuerySet:
         """Tasks that completed while their timeline was in shadow: no handler was entered."""
         return self.filter(state=State.COMPLETED, reason_code=ReasonCode.SHADOW)
 
-    def upcoming(self, now: datetime) -> ScheduledTaskQuerySet:
+    def upcoming(self, now: datetime | None = None) -> ScheduledTaskQuerySet:
+        """
+        Tasks that have not ended, due already or not: those that the admin and the API call upcoming.
+
+        Args:
+            now: Deprecated, use ``ahead(now)``: only those whose time is still ahead.
+        """
+        if now is None:
+            return self.open()
+        said = "upcoming(now) leaves out what is due, and will be removed. Use ahead(now), or upcoming() for all that is open."
+        warnings.warn(said, TimelineDeprecationWarning, stacklevel=2)
+        return self.ahead(now)
+
+    def ahead(self, now: datetime) -> ScheduledTaskQuerySet:
         """Tasks whose time is still ahead."""
         return self.filter(state__in=_WAITING, scheduled_at__gt=now)
 
@@ -131,18 +144,14 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.filter(state=State.PENDING).order_by("lease_expires_at", "pk")
 
     def waiting_since(self, moments: timedelta) -> ScheduledTaskQuerySet:
-        """
-        Claimed tasks whose message was sent so long ago or longer, and may still be on its way.
-
-        For tasks that were claimed before there was ``sent_at``, the lease tells when: it lasts for ``TIMELINE["LEASE"]``.
-        """
-        sent = Q(sent_at__lt=MachineTime(-moments))
-        claimed = Q(sent_at=None, lease_expires_at__lt=MachineTime(get_settings().LEASE - moments))
-        return self.on_their_way().filter(sent | claimed, lease_expires_at__gt=MachineTime())
+        """Claimed tasks whose message was sent so long ago or longer, and may still be on its way."""
+        return self.on_their_way().filter(
+            sent_at__lt=MachineTime(-moments), lease_expires_at__gt=MachineTime(once=True)
+        )
 
     def given_up(self, since: timedelta = timedelta(0)) -> ScheduledTaskQuerySet:
         """Claimed or active tasks whose lease has expired, by the real clock of the database, so long ago or longer."""
-        out = self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime(-since))
+        out = self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime(-since, once=True))
         return out.order_by("lease_expires_at", "pk")
 
     def late(self, since: datetime) -> list[ScheduledTaskQuerySet]:
@@ -156,10 +165,9 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
 
     def first_of(self, states: Collection[str], most: int, *, latest: bool = False) -> ScheduledTaskQuerySet:
         """
-        The earliest tasks in these states (or the latest), in the order of their times.
+        The earliest tasks in these states (or the latest), in the order of their times, by indexes of states and times.
 
-        Indexes of states and times are used. PostgreSQL does not merge the states of an ``IN`` by itself, so that there the
-        first of each state are read separately. SQLite merges a union as far as it is read, and allows no limits in its parts.
+        On PostgreSQL, the first of each state are read separately, since it does not merge an ``IN``; SQLite merges a union.
         """
         order = ("-scheduled_at", "-pk") if latest else ("scheduled_at", "pk")
         if not connections[self.db].features.supports_slicing_ordering_in_compound:
@@ -170,11 +178,7 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return first.union(*others, all=True).order_by(*order)[:most]
 
     def by_id(self) -> ScheduledTaskQuerySet:
-        """
-        In the lock order. The rows are sorted after they were found.
-
-        If the statistics of PostgreSQL are old, it might answer a plain ORDER BY id by reading the whole primary key.
-        """
+        """In the lock order, sorted after the rows were found: PostgreSQL might read the whole primary key."""
         return self.order_by(Cast("pk", models.TextField()))
 
     def locked(self, *, skip_locked: bool = False) -> ScheduledTaskQuerySet:
@@ -208,7 +212,7 @@ class ScheduledTask(EntityColumns):
     queue = models.CharField(max_length=50, default="default")
     nominal_at = models.DateTimeField()
     scheduled_at = models.DateTimeField()
-    # The due time of its plan: while it is due then, nobody has decided otherwise. NULL: by no plan, or by an older version.
+    # The due time of its plan: while it is due then, nobody has decided otherwise. NULL: by no plan.
     planned_at = models.DateTimeField(null=True, blank=True, editable=False)
     anchor = models.CharField(max_length=100, blank=True, default="")
     anchor_value = models.DateTimeField(null=True, blank=True)
@@ -223,7 +227,7 @@ class ScheduledTask(EntityColumns):
     max_attempts = models.PositiveIntegerField()
     claim_token = models.UUIDField(null=True, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
-    # Machine time, as the lease: when its message was last sent. NULL: not yet, or by an older version.
+    # Machine time, as the lease: when its message was last sent. NULL: not yet, or it was handed back.
     sent_at = models.DateTimeField(null=True, blank=True, editable=False)
     worker = models.CharField(max_length=100, blank=True, default="")
     result = models.JSONField(null=True, blank=True)

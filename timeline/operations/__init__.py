@@ -1,1 +1,1 @@
-"""The public verbs: one module each. Each function takes ``now`` and ``using``."""
+"""The public verbs: one module each."""

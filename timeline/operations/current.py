@@ -20,12 +20,7 @@ def running() -> frozenset[UUID]:
 
 
 def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
-    """
-    Refuse to let a handler end its own task: its outcome could not be recorded any more.
-
-    Raises:
-        TransitionNotAllowed: if one of the tasks is being run here.
-    """
+    """Raise ``TransitionNotAllowed`` if a handler wants to end its own task: its outcome could not be recorded any more."""
     for task in tasks:
         if task.pk in running():
             remedy = _("It is this handler's own; raise Cancel, Discard or RetryAfter instead.")

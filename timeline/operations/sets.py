@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
@@ -14,18 +18,67 @@ from django.utils.translation import gettext_lazy as _
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
-from timeline.operations.collecting import collecting_seldom
-from timeline.store.pipelining import can_pipeline, pipelining
-from timeline.store.telling import may_hosts_write
+from timeline.store.multi_query import can_pipeline, pipelining
+from timeline.store.signal_dispatch import may_hosts_write
 from timeline.timing import LONGEST_SPREAD, is_spread
+
+# A collection begins when so many more objects were made than freed: those of a portion of some thousand entities. With
+# Python's default of 700, these objects are searched again and again, and after a few thousand entities all objects of the
+# process are searched.
+MANY: Final = 50_000
+
+_lock = threading.Lock()
+_blocks = 0  # How many blocks are entered, in all threads.
+_here = threading.local()  # How many of these this thread is in, as ``blocks``.
+_usual = _ours = gc.get_threshold()
 
 Item = TypeVar("Item")
 Some = TypeVar("Some")
-
 BATCH: Final = 1000
 MAX_BATCH: Final = 10_000
 PORTIONS: Final = 4  # Of a batch: while the database writes one, the next is prepared.
 PORTION: Final = 100  # Entities at least.
+
+
+def seldom(usual: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Thresholds to collect seldom, in place of the usual ones. A host that collects even less, or never, keeps its own."""
+    return (max(MANY, usual[0]) if usual[0] else 0, *usual[1:])
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Collect garbage seldom within the block: it took a quarter of the time. Thresholds that others set meanwhile stay."""
+    global _blocks, _usual, _ours
+    with _lock:
+        if not _blocks:
+            _usual = gc.get_threshold()
+            _ours = seldom(_usual)
+            gc.set_threshold(*_ours)
+        _blocks += 1
+        _here.blocks = getattr(_here, "blocks", 0) + 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            _here.blocks -= 1
+            _end_after_the_last()
+
+
+def _end_after_the_last() -> None:
+    if not _blocks and gc.get_threshold() == _ours:
+        gc.set_threshold(*_usual)
+
+
+def _begin_child() -> None:
+    """A forked process has only the thread that forked it: the blocks of others never end there, nor does a held lock."""
+    global _blocks, _lock
+    _lock, _blocks = threading.Lock(), getattr(_here, "blocks", 0)
+    _end_after_the_last()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +87,8 @@ class Tally:
     What a verb for many entities did: counts, so that a million entities take no room.
 
     Args:
-        recorded: Events.
         again: Entities for which nothing was done: the event was recorded before, or there was a run already.
-        started: Runs.
-        ended: Runs.
-        moved: Runs of machines.
-        tasks: Tasks of the started runs.
+        tasks: Of the started runs.
         cancelled: Tasks of the ended runs; and with ``enroll``, tasks that were due before and do not run.
     """
 
@@ -57,37 +106,22 @@ class Tally:
 
 def check_batch_size(size: int) -> None:
     """
-    Refuse a size of batches that is no number, or so large that a transaction would hold too many locks.
-
-    Raises:
-        InvalidInput: naming the field.
+    Raise ``InvalidInput`` for a size of batches that is no number, or with which a transaction would hold too many locks.
     """
     if type(size) is not int or not 1 <= size <= MAX_BATCH:
         remedy = _("Give a whole number from 1 to %(most)s.")
-        raise InvalidInput("batch_size", _("%(value)r does not do."), remedy, value=size, most=MAX_BATCH)
+        raise InvalidInput("batch_size", _("%(value)r is not allowed."), remedy, value=size, most=MAX_BATCH)
 
 
 def check_spread(spread: timedelta | None) -> None:
-    """
-    Refuse a ``spread`` that is no positive length of time, or too long.
-
-    Raises:
-        InvalidInput: naming the field.
-    """
+    """Raise ``InvalidInput`` for a ``spread`` that is no positive length of time, or too long."""
     if spread is not None and not is_spread(spread):
         remedy = _("Give a positive timedelta, %(most)s days at most.")
-        raise InvalidInput("spread", _("%(value)r does not do."), remedy, value=spread, most=LONGEST_SPREAD.days)
+        raise InvalidInput("spread", _("%(value)r is not allowed."), remedy, value=spread, most=LONGEST_SPREAD.days)
 
 
 class Portion(NamedTuple):
-    """
-    Entities that are handled in one transaction.
-
-    Args:
-        using: Database alias of all of them.
-        refs: The entities.
-        gone: Whether it is no error if some do not exist any more, because they came from a query.
-    """
+    """Entities of one transaction. ``gone``: whether some may be missing, as they came from a query."""
 
     using: str
     refs: list[EntityRef]
@@ -106,15 +140,7 @@ def in_batches(named: Iterable[tuple[str, EntityRef]], size: int) -> Iterator[Po
 
 
 def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str) -> Iterator[Portion]:
-    """
-    Read a queryset in order of its keys, with a short statement for each batch. No cursor stays open between them.
-
-    Args:
-        queryset: Of a model or one of its children; its order does not matter.
-        model: The model by which the entities are named.
-        size: How many entities a batch has.
-        using: Database alias to read from.
-    """
+    """Read a queryset in order of its keys, with a short statement for each batch. No cursor stays open between them."""
     rows = queryset.using(using).order_by("pk").values_list("pk", path_to(queryset.model, model) or "pk")
     some = list(rows[:size])
     while some:
@@ -123,12 +149,7 @@ def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str)
 
 
 def check_whole(queryset: QuerySet[Any]) -> None:
-    """
-    Refuse a queryset that cannot be read in order of its keys.
-
-    Raises:
-        InvalidInput: naming the remedy.
-    """
+    """Raise ``InvalidInput``, with the remedy, for a queryset that cannot be read in order of its keys."""
     query = queryset.query
     if query.is_sliced or query.combinator or query.distinct_fields:
         problem = _("is a slice, a union or distinct by fields.")
@@ -155,14 +176,8 @@ def in_portions(
     using: str,
 ) -> Tally:
     """
-    Do some work for entities that the caller has locked, in a few portions if statements can be pipelined. In one portion, if
+    Do some work for locked entities, in a few portions if statements can be pipelined and ``whole`` is not set. In one, if
     receivers of the host hear of runs that begin: they may need an answer at once, or go on after an error.
-
-    Args:
-        work: Called with the entities of a portion; gives what it did.
-        entities: The entities of one transaction, with what is known of each.
-        whole: Whether to use one portion anyway.
-        using: Database alias.
     """
     parts = portions_of(list(entities.items()), whole=whole or may_hosts_write(), using=using)
     if len(entities) < PORTION:

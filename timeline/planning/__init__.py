@@ -1,14 +1,8 @@
-"""
-The pure diff: compares the rows that a definition wants for one run with the existing rows.
+"""The pure diff of the rows that a definition wants for a run and those there are. Applied twice, it changes nothing more."""
 
-The answer depends only on the present (definition, run, anchors, rows, now), so a second call finds nothing more to
-change. No database, no clock.
-"""
-
+from timeline.features.machines.visits import VisitPlace
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, PlannedChange, TaskRow, Times
 from timeline.planning.planner import plan
-from timeline.planning.sharing import Share, batch_size, shares
-from timeline.planning.visits import Place
 
 __all__ = [
     "Cancel",
@@ -16,13 +10,10 @@ __all__ = [
     "Foreseen",
     "Keep",
     "Move",
-    "Place",
     "Plan",
     "PlannedChange",
-    "Share",
     "TaskRow",
     "Times",
-    "batch_size",
+    "VisitPlace",
     "plan",
-    "shares",
 ]

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
-from timeline.lifecycle import Reason
+from timeline import reasons
+from timeline.lifecycle import Reason, ReasonCode, State
+from timeline.timing import When
+
+_NEVER: Final = Reason(ReasonCode.PREDECESSOR)
+# These endings decide nothing about the future: if the task is wanted again, it is made again.
+LEFT_OPEN: Final = frozenset(
+    {ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR, ReasonCode.RUN_ENDED}
+)
 
 
 class TaskRow(Protocol):
@@ -33,10 +41,7 @@ class TaskRow(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """
-    The times of a row, all aware. ``planned_at`` is the due time of its plan, while nobody decides otherwise; None: its due
-    time comes from no plan.
-    """
+    """The times of a row (aware). ``planned_at``: due by its plan, while nobody decides otherwise; None: by no plan."""
 
     nominal_at: datetime
     scheduled_at: datetime
@@ -48,9 +53,7 @@ class Times:
 
     def planned(self, due: datetime | None = None) -> Times:
         """
-        The same times, as those of the plan. The row is due at ``due`` if that is given: after a failure it waits longer.
-
-        The instance is made directly, since ``replace`` takes twice as long.
+        The same times as those of the plan; due at ``due`` if given, as after a failure. ``replace`` would take twice as long.
         """
         scheduled_at = due or self.scheduled_at
         if self.planned_at == self.scheduled_at == scheduled_at:
@@ -68,11 +71,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """
-    A row that has to be made; ``like`` is an old row with the same occurrence and payload, if the task has many occurrences.
-
-    ``occurrence`` is the occurrence of the new row, if there is no such old row.
-    """
+    """A row to make. ``like``: an old row to take occurrence and payload from; without it, ``occurrence`` tells it."""
 
     task_name: str
     times: Times
@@ -120,11 +119,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
-    """
-    A follow-up that gets a row if its predecessor completes; ``expected_at`` is None while nobody can say when.
-
-    ``occurrence``: the occurrence of a repeated task, whose predecessor is the occurrence before it.
-    """
+    """A follow-up that gets a row if its predecessor completes. ``expected_at``: None while nobody can say."""
 
     task_name: str
     predecessor: str
@@ -138,14 +133,48 @@ PlannedChange = Create | Move | Cancel | Keep
 @dataclass(slots=True)
 class Plan:
     """
-    The answer of the diff.
-
-    Args:
-        changes: What to do, in the order of the definition.
-        foreseen: Follow-ups that may yet come.
-        open: Whether any task is open, foreseen, or waits for its anchor to be set; if not, the run is finished.
+    The answer of the diff: changes in the order of the definition, follow-ups that may yet come, and whether any task is open,
+    foreseen, or waits for its anchor; if not, the run is finished.
     """
 
     changes: list[PlannedChange] = field(default_factory=list)
     foreseen: list[Foreseen] = field(default_factory=list)
     open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOutlook:
+    """
+    The outlook of a task: it has ended, will come, or never comes.
+
+    Args:
+        ended_at: When it ended, in any way; None: it has not, or the ended row will be made again.
+        to_come: Whether it is open, or may still get a row.
+        expected_at: When it is expected, if anybody can say.
+        why_never: Why followers that wait for its completion do not come.
+    """
+
+    completed_at: datetime | None = None
+    ended_at: datetime | None = None
+    to_come: bool = False
+    expected_at: datetime | None = None
+    why_never: Reason = _NEVER
+
+    def since(self, when: When) -> datetime | None:
+        """The time that a follower counts from; None: it is not known yet."""
+        return self.ended_at if when.takes_any_end else self.completed_at
+
+
+TO_COME: Final = TaskOutlook(to_come=True)  # Nobody can say when.
+
+
+def outlook_of(ended: TaskRow) -> TaskOutlook:
+    """The outlook of a task whose last row has ended for good."""
+    if ended.state == State.COMPLETED or ended.reason_code == ReasonCode.UNTIL:  # Its series has ended.
+        return TaskOutlook(ended.finished_at, ended.finished_at)
+    said = {"task": ended.task_name, "state": ended.state, "code": ended.reason_code}
+    if ended.occurrence:
+        why = reasons.OCCURRENCE_ENDED(occurrence=ended.occurrence, **said)
+    else:
+        why = reasons.PREDECESSOR_ENDED(**said)
+    return TaskOutlook(ended_at=ended.finished_at, why_never=why)

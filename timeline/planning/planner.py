@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
@@ -11,13 +12,12 @@ from uuid import UUID
 
 from timeline import reasons
 from timeline.definition import Definition, Task
+from timeline.features.fan_out.planner import cancel_open, end_aside, keep_occurrences, keep_open
+from timeline.features.machines.visits import VisitPlace, is_of_unknown_state, is_wanted, leave_behind, wait_of
 from timeline.lifecycle import OPEN, Reason, ReasonCode
-from timeline.planning.answers import Foreseen, Plan, TaskRow, Times
-from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrences, latest_of
-from timeline.planning.outlooks import LEFT_OPEN, TO_COME, Outlook
+from timeline.planning.answers import LEFT_OPEN, TO_COME, Foreseen, Plan, TaskOutlook, TaskRow, Times
 from timeline.planning.rows import Rows
 from timeline.planning.series import Series, at_later, is_number
-from timeline.planning.visits import Place, is_of_unknown_state, is_wanted, leave_behind, wait_of
 from timeline.timing import Repeat, When, share_of
 
 
@@ -33,33 +33,51 @@ def plan(
     dates: Mapping[str, date] | None = None,
     about: Sequence[str] = (),
     by_table: bool = False,
-    place: Place | None = None,
+    place: VisitPlace | None = None,
     foresees: bool = True,
+    cancels_undefined: bool = False,
 ) -> Plan:
     """
-    Compare the rows that are wanted with the existing rows.
+    Compare the rows that are wanted with the existing rows. Raises ``DateOutOfRange`` for a time outside 1970–9000.
 
     Args:
-        definition: The timeline.
-        started_at: Start of the run.
         anchors: Field of the entity → its instant; None or missing: not set.
-        rows: All rows of the run, in any order.
         zone: The zone whose wall clock counts calendar units.
-        now: Story time.
         spare: Rows to leave as they are: the task that is running now.
         dates: Field of the entity → the day it holds, if it is a date.
-        about: Label and id of the entity, and key of the run: they give each entity its own moment in a spread.
+        about: Label and id of the entity, and key of the run, which give each entity its own moment in a spread.
         by_table: Whether the run is a machine's, which ends only where its table says so.
         place: The state of such a run; None: it is in no state.
-        foresees: Whether to give the later follow-ups and their times, too. The rows that are wanted now do not depend on it.
-
-    Raises:
-        DateOutOfRange: if a time falls outside 1970–9000.
+        foresees: Whether to give later follow-ups, too; the rows that are wanted now do not depend on it.
+        cancels_undefined: Whether open rows of tasks that are gone are cancelled; otherwise they keep the run open.
     """
-    latest = latest_of(rows)
+    latest = _latest(rows)
     return _Planner(
-        definition, started_at, anchors, dates or {}, latest, zone, now, spare, about, by_table, place, foresees
+        definition,
+        started_at,
+        anchors,
+        dates or {},
+        latest,
+        zone,
+        now,
+        spare,
+        about,
+        by_table,
+        place,
+        foresees,
+        cancels_undefined,
     ).plan()
+
+
+def _latest(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
+    """Name of a task → occurrence (empty if the task has only one) → its latest row."""
+    latest: dict[str, dict[str, TaskRow]] = defaultdict(dict)
+    for row in rows:
+        of_task = latest[row.task_name]
+        known = of_task.get(row.occurrence)
+        if known is None or known.revision < row.revision:
+            of_task[row.occurrence] = row
+    return latest
 
 
 @dataclass(slots=True)
@@ -76,10 +94,11 @@ class _Planner:
     spare: Collection[UUID]
     about: Sequence[str]
     by_table: bool
-    place: Place | None
+    place: VisitPlace | None
     foresees: bool
+    cancels_undefined: bool
     result: Plan = field(default_factory=Plan)
-    outlooks: dict[str, Outlook] = field(default_factory=dict)
+    outlooks: dict[str, TaskOutlook] = field(default_factory=dict)
     answer: Rows = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,30 +107,39 @@ class _Planner:
     def plan(self) -> Plan:
         for name in self.definition.tasks:
             self.outlook(name)
+        resting, repeated = False, self.definition.repeated
         for name, latest in self.latest.items():
-            if len(latest) == 1 and "" in latest and name in self.outlooks and name not in self.definition.repeated:
+            if len(latest) == 1 and "" in latest and name in self.outlooks and name not in repeated:
                 continue  # The usual case: its only row is the one that was decided on.
-            stray, spare = list[TaskRow](), self.spare
-            if name in self.definition.repeated:
-                stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
-            elif name not in self.definition.fanned_out and name not in self.definition.in_states:
-                stray, spare = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks], ()
-                stray = [row for row in stray if not self.is_of_unknown_state(row)]
-            if stray:
-                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=spare)
-        self.result.open = self.by_table or any(
-            outlook.to_come for name, outlook in self.outlooks.items() if name not in self.definition.aside
+            if name not in self.definition.tasks and not self.cancels_undefined:
+                resting |= keep_open(self.rows(name), self.result)
+            else:
+                self.cancel_strays(name)
+        self.result.open = (
+            self.by_table
+            or resting
+            or any(outlook.to_come for name, outlook in self.outlooks.items() if name not in self.definition.aside)
         )
         if not self.result.open and self.definition.aside:
             end_aside(self.definition.aside, result=self.result, spare=self.spare)
         return self.result
 
-    def outlook(self, name: str) -> Outlook:
+    def cancel_strays(self, name: str) -> None:
+        stray, spare = list[TaskRow](), self.spare
+        if name in self.definition.repeated:
+            stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
+        elif name not in self.definition.fanned_out and name not in self.definition.in_states:
+            stray, spare = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks], ()
+            stray = [row for row in stray if not self.is_of_unknown_state(row)]
+        if stray:
+            cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=spare)
+
+    def outlook(self, name: str) -> TaskOutlook:
         if (known := self.outlooks.get(name)) is not None:
             return known
         declared = self.definition.tasks[name]
         if declared.when is None:
-            return Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name))
+            return TaskOutlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name))
         known = self.outlooks[name] = self.decide(declared, declared.when)
         return known
 
@@ -120,7 +148,7 @@ class _Planner:
         rows = list(self.latest.get(name, {}).values())
         return rows if len(rows) < 2 else sorted(rows, key=attrgetter("occurrence"))
 
-    def decide(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+    def decide(self, declared: Task[Any, ..., Any], when: When) -> TaskOutlook:
         if when.is_for_each:
             return self.decide_each(declared, when)
         if when.during:
@@ -129,7 +157,7 @@ class _Planner:
             return self.decide_series(declared, when, when.repeats)
         return self.decide_once(declared, when)
 
-    def decide_once(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+    def decide_once(self, declared: Task[Any, ..., Any], when: When) -> TaskOutlook:
         row = self.latest.get(declared.name, {}).get("")
         if row is not None and row.id in self.spare and row.state in OPEN:
             return self.answer.keep(row, "it is being run")
@@ -147,7 +175,7 @@ class _Planner:
             times = self.due(declared, times)
         return self.answer.with_row(declared, times, row)
 
-    def decide_each(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+    def decide_each(self, declared: Task[Any, ..., Any], when: When) -> TaskOutlook:
         """The rows of an ``each_of`` task come from the outcome of the other task: the planner makes none by itself."""
         rows, predecessor = self.rows(declared.name), self.outlook(when.predecessor_name)
         if predecessor.completed_at is not None:
@@ -157,7 +185,7 @@ class _Planner:
         spared = cancel_open(rows, reason, result=self.result, spare=self.spare)
         return spared[0] if spared else self.foresee(declared, when, predecessor)
 
-    def decide_series(self, declared: Task[Any, ..., Any], when: When, repeats: Repeat) -> Outlook:
+    def decide_series(self, declared: Task[Any, ..., Any], when: When, repeats: Repeat) -> TaskOutlook:
         """A repeated task has one row at a time: the next is made when the one before it has ended."""
         first = self.times(declared, when, self.started_at)
         series = Series(self.latest.get(declared.name, {}), repeats, first.nominal_at, self.zone)
@@ -186,7 +214,7 @@ class _Planner:
             ]
         return outlook
 
-    def decide_in_state(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+    def decide_in_state(self, declared: Task[Any, ..., Any], when: When) -> TaskOutlook:
         """A task bound to a state of a machine has a row for each visit of the state, and no other open row."""
         latest, place = self.latest.get(declared.name, {}), self.place
         row = latest.get(place.occurrence) if place else None
@@ -196,7 +224,7 @@ class _Planner:
         rows = [other for other in self.rows(declared.name) if not self.is_of_unknown_state(other)]
         if place is None or not is_wanted(when, place, row):
             leave_behind(rows, place, when, result=self.result, spare=self.spare)
-            return Outlook()
+            return TaskOutlook()
         others = [other for other in rows if other is not row]
         leave_behind(others, place, when, result=self.result, spare=self.spare)
         if row is not None and row.id in self.spare and row.state in OPEN:
@@ -218,22 +246,22 @@ class _Planner:
         return at is not None and is_of_unknown_state(row.occurrence, at.occurrence, at.state, machine)
 
     def without_row(
-        self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook
-    ) -> Outlook:
+        self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: TaskOutlook
+    ) -> TaskOutlook:
         """The predecessor has not completed: no open row; the task is foreseen, or never comes."""
         if row is not None and row.state in OPEN:
             self.answer.cancel(row, self.why_not_now(when, predecessor))
         elif row is not None and row.reason_code == ReasonCode.OPERATOR:
             called_off = reasons.PREDECESSOR_CALLED_OFF(task=declared.name)
-            return Outlook(ended_at=row.finished_at, why_never=called_off)
+            return TaskOutlook(ended_at=row.finished_at, why_never=called_off)
         return self.foresee(declared, when, predecessor)
 
-    def why_not_now(self, when: When, predecessor: Outlook) -> Reason:
+    def why_not_now(self, when: When, predecessor: TaskOutlook) -> Reason:
         return reasons.RUNS_AGAIN_FIRST(task=when.predecessor_name) if predecessor.to_come else predecessor.why_never
 
-    def foresee(self, declared: Task[Any, ..., Any], when: When, predecessor: Outlook) -> Outlook:
+    def foresee(self, declared: Task[Any, ..., Any], when: When, predecessor: TaskOutlook) -> TaskOutlook:
         if not predecessor.to_come:
-            return Outlook(why_never=predecessor.why_never)
+            return TaskOutlook(why_never=predecessor.why_never)
         if not self.foresees:
             return TO_COME
         expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
@@ -242,7 +270,7 @@ class _Planner:
         self.result.foreseen.append(
             Foreseen(task_name=declared.name, predecessor=when.predecessor_name, expected_at=expected)
         )
-        return Outlook(to_come=True, expected_at=expected)
+        return TaskOutlook(to_come=True, expected_at=expected)
 
     def times(self, declared: Task[Any, ..., Any], when: When, value: datetime, anchor: str | None = None) -> Times:
         nominal = when.resolve(value, self.zone)

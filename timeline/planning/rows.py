@@ -8,21 +8,27 @@ from typing import Any
 from timeline import reasons
 from timeline.definition import Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
-from timeline.planning.answers import Cancel, Create, Keep, Move, Plan, TaskRow, Times
-from timeline.planning.outlooks import LEFT_OPEN, TO_COME, Outlook, outlook_of
-from timeline.timing import When, begins_at, day_of
+from timeline.planning.answers import (
+    LEFT_OPEN,
+    TO_COME,
+    Cancel,
+    Create,
+    Keep,
+    Move,
+    Plan,
+    TaskOutlook,
+    TaskRow,
+    Times,
+    outlook_of,
+)
+from timeline.timing import When, day_of
 
 
 def _same_anchor(row: TaskRow, times: Times) -> bool:
-    """
-    Whether the anchor of the row is unchanged. A date is the same in every time zone, but its midnight is not.
-
-    Rows of an earlier version contain only the midnight, and so do rows that it moved: if possible, the day is found from
-    that.
-    """
+    """Whether the anchor is unchanged: a date is the same in every zone. A row without a date gets it from its midnight."""
     if times.anchor_date is None or row.anchor_value is None:
         return row.anchor_value == times.anchor_value
-    if row.anchor_date is not None and begins_at(row.anchor_date, row.anchor_value):
+    if row.anchor_date is not None:
         return row.anchor_date == times.anchor_date
     return row.anchor_value == times.anchor_value or day_of(row.anchor_value) == times.anchor_date
 
@@ -33,20 +39,14 @@ def is_due_by_decision(nominal_at: datetime, scheduled_at: datetime, planned_at:
 
 
 class Rows:
-    """
-    Decides row by row.
-
-    Args:
-        result: Takes the answers.
-        now: Story time.
-    """
+    """Decides row by row; the answers go to ``result``."""
 
     def __init__(self, result: Plan, now: datetime) -> None:
         self._plan, self._now = result, now
 
     def with_row(
         self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None, occurrence: str = ""
-    ) -> Outlook:
+    ) -> TaskOutlook:
         """The task has a time: make sure that there is a row with this time."""
         if row is None:
             return self.create(declared, times, None, "it is planned by the timeline", occurrence)
@@ -68,8 +68,7 @@ class Rows:
 
     def _is_outdated(self, row: TaskRow, times: Times) -> bool:
         """
-        Whether it waits for an old time of its plan. The plan has another time now, for example because the window has changed.
-        A row that somebody moved, or that is due already, is left alone.
+        Whether it waits for an old time of its plan, for example as the window has changed; not if it was moved, or is due.
         """
         is_as_planned = row.state == State.SCHEDULED and row.scheduled_at == row.planned_at
         return is_as_planned and row.scheduled_at > self._now and row.scheduled_at != times.scheduled_at
@@ -79,7 +78,7 @@ class Rows:
         is_moved = row.state == State.SCHEDULED and row.reason_code == ReasonCode.MOVED
         return is_moved and is_due_by_decision(row.nominal_at, row.scheduled_at, row.planned_at)
 
-    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
+    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> TaskOutlook:
         """The row has ended: it stays ended, unless its anchor changed and gives a new time."""
         if row.reason_code in LEFT_OPEN:
             return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
@@ -89,7 +88,7 @@ class Rows:
             return self.ended(row)
         return self.create(declared, times, row, f"its anchor ({times.anchor}) changed after it had ended")
 
-    def unanchored(self, when: When, row: TaskRow | None) -> Outlook:
+    def unanchored(self, when: When, row: TaskRow | None) -> TaskOutlook:
         """The field is not set: nothing to do until it is."""
         if row is not None and row.state in OPEN:
             self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
@@ -97,15 +96,15 @@ class Rows:
             return self.ended(row)
         return TO_COME
 
-    def stands(self, row: TaskRow | None) -> Outlook:
+    def stands(self, row: TaskRow | None) -> TaskOutlook:
         """The row stays as it is, whatever time it would get now."""
         if row is None:
-            return Outlook()
+            return TaskOutlook()
         return self.keep(row, "its time stands") if row.state in OPEN else self.ended(row)
 
     def create(
         self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str, occurrence: str = ""
-    ) -> Outlook:
+    ) -> TaskOutlook:
         self._plan.changes.append(
             Create(
                 task_name=declared.name,
@@ -117,25 +116,24 @@ class Rows:
                 occurrence=occurrence,
             )
         )
-        return Outlook(to_come=True, expected_at=max(times.scheduled_at, self._now))
+        return TaskOutlook(to_come=True, expected_at=max(times.scheduled_at, self._now))
 
-    def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> Outlook:
+    def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> TaskOutlook:
         """
-        Give the row its new time. After a failure it still waits for its backoff, unless it rests for an event until a
-        deadline.
+        Give the row its new time; after a failure it waits for its backoff, unless it rests for an event until a deadline.
         """
         is_later = backs_off and row.state == State.RETRYABLE
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
         self._plan.changes.append(Move(row=row, times=times.planned(scheduled_at), reason=reason))
-        return Outlook(to_come=True, expected_at=max(scheduled_at, self._now))
+        return TaskOutlook(to_come=True, expected_at=max(scheduled_at, self._now))
 
     def cancel(self, row: TaskRow, reason: Reason) -> None:
         self._plan.changes.append(Cancel(row=row, reason=reason))
 
-    def keep(self, row: TaskRow, why: str) -> Outlook:
+    def keep(self, row: TaskRow, why: str) -> TaskOutlook:
         self._plan.changes.append(Keep(row=row, why=why))
-        return Outlook(to_come=True, expected_at=max(row.scheduled_at, self._now))
+        return TaskOutlook(to_come=True, expected_at=max(row.scheduled_at, self._now))
 
-    def ended(self, row: TaskRow) -> Outlook:
+    def ended(self, row: TaskRow) -> TaskOutlook:
         self._plan.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
         return outlook_of(row)

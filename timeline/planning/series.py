@@ -8,8 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Final
 
 from timeline.lifecycle import ReasonCode
-from timeline.planning.answers import Foreseen, Plan, TaskRow, Times
-from timeline.planning.outlooks import Outlook
+from timeline.planning.answers import Foreseen, Plan, TaskOutlook, TaskRow, Times
 from timeline.timing import Repeat
 
 FORESEEN: Final = 3  # How many rows of a series are foreseen after the one that exists.
@@ -35,15 +34,7 @@ def at_later(first: Times, nominal: datetime) -> Times:
 
 
 class Series:
-    """
-    The rows of one repeated task.
-
-    Args:
-        latest: Occurrence → its latest row.
-        repeats: How it is repeated.
-        first: Time of the first.
-        zone: The zone whose wall clock counts calendar units.
-    """
+    """The rows of one repeated task: occurrence → its latest row, and what gives their times."""
 
     def __init__(self, latest: Mapping[str, TaskRow], repeats: Repeat, first: datetime, zone: tzinfo) -> None:
         rows = sorted((row for row in latest.values() if is_number(row.occurrence)), key=_number)
@@ -64,9 +55,8 @@ class Series:
 
     def present(self) -> datetime:
         """
-        The present time of the last row: the time that it was given, unless the schedule has changed.
-
-        It also keeps its time if the row before it was run again since, and has ended later.
+        The present time of the last row: the time that it was given, unless the schedule has changed. It keeps it, too, if the
+        row before was run again and has ended later.
         """
         row, before = self.last, self.earlier[-1] if self.earlier else None
         if row is None or before is None:
@@ -77,25 +67,15 @@ class Series:
         return wanted
 
     def following(self) -> datetime:
-        """
-        The time of the row after the last one, which has ended: one interval later, or the first time after its end.
-        """
+        """The time of the row after the last one, which has ended: one interval later, or the first time after its end."""
         return self._first if self.last is None else self._following(self.last)
 
     def _following(self, row: TaskRow) -> datetime:
         since = row.nominal_at if row.finished_at is None else max(row.nominal_at, row.finished_at)
         return self._repeats.time_after(since, self._first, self._zone)
 
-    def foresee(self, name: str, number: int, standing: Sequence[Outlook], result: Plan) -> Outlook:
-        """
-        Add the foreseen rows after the last one, and give the outlook of the series.
-
-        Args:
-            name: Name of the task.
-            number: Number of the last row.
-            standing: Outlooks of the existing rows; that of the last row comes last.
-            result: Takes what is foreseen.
-        """
+    def foresee(self, name: str, number: int, standing: Sequence[TaskOutlook], result: Plan) -> TaskOutlook:
+        """Add the foreseen rows after the last one, ``number``; gives the outlook. ``standing``: of the rows, in order."""
         last, most = standing[-1], self._repeats.most
         if last.expected_at is None:  # The series is over, but a row with an earlier number may have been made again.
             return next((outlook for outlook in standing if outlook.to_come), last)
@@ -107,8 +87,8 @@ class Series:
                 Foreseen(task_name=name, predecessor=name, expected_at=at, occurrence=str(following))
             )
         if most is None:
-            return Outlook(to_come=True)
-        return Outlook(to_come=True, expected_at=self._last_of(most - number, since))
+            return TaskOutlook(to_come=True)
+        return TaskOutlook(to_come=True, expected_at=self._last_of(most - number, since))
 
     def _last_of(self, further: int, since: datetime) -> datetime:
         """When the last row is expected, if so many follow one that is expected at the given time."""

@@ -8,21 +8,16 @@ from django.utils.translation import gettext as _
 
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.reading.explaining import life, why
-from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
+from timeline.reading.explanation import life, why
+from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.timing import in_utc
 
 
 def changes_since(task: ScheduledTask, seq: int, *, using: str, payload: bool = True, people: bool = True) -> list[str]:
     """
-    Describe the changes in sentences, the first change first. Two statements.
+    Describe the changes since the task had this ``seq``, in sentences, the first first. Two statements.
 
-    Args:
-        task: As it is now.
-        seq: The ``seq`` of the task when somebody looked at it.
-        using: Alias of the database that has the task.
-        payload: Whether to tell results and errors, which not everybody may read.
-        people: Whether to tell who decided, and the texts of people.
+    ``payload`` tells results and errors, ``people`` tells who decided and their texts: not everybody may read them.
     """
     log = list(LogEntry.objects.using(using).filter(task=task, seq__gt=seq).order_by("seq"))
     later = ScheduledTask.objects.using(using).filter(previous=task).order_by("revision").first()

@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask
-from timeline.reading.masking import masked
+from timeline.reading.masks import masked
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -23,14 +23,9 @@ FAILURES: Final = (ReasonCode.ERROR.value, ReasonCode.TIMEOUT.value, ReasonCode.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetters:
     """
-    A group of tasks with the same failure.
+    Tasks of one key with the same failure, whose fingerprint names the ``group``; ``sample`` was made last.
 
-    Args:
-        group: Name of the group: its fingerprint; for tasks that failed before there were fingerprints, the task key.
-        task_key: The key of all of them.
-        count: How many tasks there are.
-        first_at, last_at: When the first and the last of them were discarded.
-        sample: The task that was made last.
+    ``first_at`` and ``last_at`` say when the first and the last were discarded.
     """
 
     group: str
@@ -46,12 +41,7 @@ class DeadLetters:
         return self.sample.error or self.sample.reason
 
     def as_data(self, *, payload: bool = True) -> dict[str, Any]:
-        """
-        Write it as plain data.
-
-        Args:
-            payload: Whether the data may quote an error.
-        """
+        """Write it as plain data; ``payload``: it may quote an error."""
         shown = self if payload else self.masked()
         data = {name: getattr(self, name) for name in ("group", "task_key", "count", "first_at", "last_at")}
         return data | {"sample": str(self.sample.pk), "message": shown.message}
@@ -62,14 +52,7 @@ class DeadLetters:
 
 
 class InRetry(NamedTuple):
-    """
-    Tasks of a kind that failed and will be tried again.
-
-    Args:
-        task_key: The key of all of them.
-        waiting: How many tasks there are.
-        next_at: When the next of them is due.
-    """
+    """Tasks of a kind that failed and will be tried again: how many, and when the next is due."""
 
     task_key: str
     waiting: int
@@ -77,22 +60,14 @@ class InRetry(NamedTuple):
 
 
 def in_retry(tasks: ScheduledTaskQuerySet) -> list[InRetry]:
-    """
-    Count, by kind, failed tasks that will be tried again, the largest count first. One statement; ``MAX_GROUPS`` at most.
-    """
+    """Count, by kind, failed tasks that will be tried again, the most first. One statement; ``MAX_GROUPS`` at most."""
     failed = tasks.filter(state=State.RETRYABLE, reason_code__in=FAILURES).order_by()
     counted = failed.values_list("task_key").annotate(waiting=Count("pk"), next_at=Min("scheduled_at"))
     return [InRetry(*each) for each in counted.order_by("-waiting", "task_key")[:MAX_GROUPS]]
 
 
 def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLetters]:
-    """
-    Read the groups, the last discarded first, in two statements; ``MAX_GROUPS`` at most.
-
-    Args:
-        tasks: The tasks to search.
-        group: Only this group.
-    """
+    """Read all groups, or one, the last discarded first, in two statements; ``MAX_GROUPS`` at most."""
     alike = tasks.dead_letters(group).values("fingerprint", "task_key")
     found = list(
         alike.annotate(
@@ -105,7 +80,7 @@ def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLett
     samples = {str(task.pk): task for task in tasks.filter(pk__in=[each["sample"] for each in found])}
     return [
         DeadLetters(
-            group=each["fingerprint"] or each["task_key"],
+            group=each["fingerprint"],
             task_key=each["task_key"],
             count=each["count"],
             first_at=each["first_at"],

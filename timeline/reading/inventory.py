@@ -3,31 +3,71 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final, NamedTuple
 
 from django.db.models import Count
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from timeline.definition import AfterRun, Definition, Recurring
-from timeline.definition.titles import first_paragraph
+from timeline.definition.names import first_paragraph
+from timeline.features.limits.reading import limit_in_words, places_of
+from timeline.features.machines.reading import StateEntry, states_of
+from timeline.features.recurring.reading import Next, next_runs, next_slot, schedule_in_words
+from timeline.features.steps.reading import how_long
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
-from timeline.reading.limits import limit_in_words, places_of
-from timeline.reading.machines import StateEntry, states_of
-from timeline.reading.rules import rules_of
-from timeline.reading.schedules import next_slot, schedule_in_words
-from timeline.reading.steps import how_long
 from timeline.registry import registry
-from timeline.store.kinds import recent_ends
+from timeline.store.task_key_stats import recent_ends
 from timeline.timing import EARLIEST
+from timeline.timing.offsets import Offset
+
+A_DAY: Final = timedelta(days=1)
+
+_OVERLAP: Final[Mapping[str, Promise]] = {
+    "skip": gettext_lazy("a run is skipped while an earlier one is open"),
+    "queue": gettext_lazy("a run waits while an earlier one is open"),
+    "allow": gettext_lazy("runs may overlap"),
+}
+_CATCH_UP: Final[Mapping[str, Promise]] = {
+    "latest": gettext_lazy("of the times that were missed, the last is made up for, up to %(within)s later"),
+    "none": gettext_lazy("times that were missed are not made up for"),
+    "all": gettext_lazy("all times that were missed are made up for, up to %(within)s later"),
+}
+_PERIOD: Final[Mapping[str, Promise]] = {
+    "day": gettext_lazy("one run a day"),
+    "week": gettext_lazy("one run a week"),
+    "month": gettext_lazy("one run a month"),
+}
 
 SAMPLE: Final = (
     100  # So many of the last ends are read for each task and final state. The median and the last end are of these.
 )
+
+
+def rules_of(definition: Definition) -> Iterator[str]:
+    """Say how many runs there may be, and what happens to runs that come too late or too early."""
+    if definition.once:
+        yield _("one run ever of the same key")
+    if definition.key:
+        yield _("a run of its own for each %(fields)s of the event") % {"fields": ", ".join(definition.key)}
+    if definition.again:
+        yield _("events that come while a run is open begin one more when it has finished")
+    if definition.recurring is not None:
+        yield from _rules_of_clock(definition.recurring)
+
+
+def _rules_of_clock(recurring: Recurring) -> Iterator[str]:
+    if recurring.once_per:
+        yield str(_PERIOD[recurring.once_per])
+    yield str(_OVERLAP[recurring.overlap])
+    within = Offset(0, recurring.within.days, recurring.within % A_DAY)
+    yield str(_CATCH_UP[recurring.catch_up]) % {"within": within.describe()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +78,7 @@ class StartEntry:
     Args:
         kind: ``event``, ``created``, ``clock`` or ``after_run``.
         said: The name of the event; for other kinds, words.
-        next_at: When the clock starts the next run, by its schedule.
+        next_at: When the clock starts the next run: as its row says, or where there is none, by its schedule.
     """
 
     kind: str
@@ -49,20 +89,15 @@ class StartEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
     """
-    A task.
+    A task; an empty ``title`` or ``when``: it has none.
 
     Args:
-        name: Name of the method.
-        title: What people call it; empty: it has none.
-        doc: First paragraph of its docstring; may be empty.
-        when: Its schedule in words; empty: it has none.
         last_end_at: When one of the tasks that were due last ended; None: none did.
-        last_end: The state in which it ended.
         last_reason: Why, as a code.
         seconds: Median duration of attempts that completed it lately.
         dead_letters: How many are discarded, and not redriven.
         limit: How many may run at the same time, in words; empty: any number.
-        held, waiting: How many places its tasks hold, and how many of them wait for one.
+        held, waiting: How many places of its limit it holds, and how many tasks wait for one.
     """
 
     name: str
@@ -109,15 +144,11 @@ class TimelineEntry:
     A timeline.
 
     Args:
-        name: Name of the timeline.
-        doc: First paragraph of its docstring; may be empty.
-        entity: Label of the model; empty for a system timeline.
-        shadow: Whether its handlers are not entered.
-        starts: What starts it.
+        entity: Label of the model; empty: the system.
         rules: Its other declarations about runs, in words.
         exits: Event → name of the exit.
         tasks, steps: In the declared order.
-        states: For a machine, its states in the order of the table; empty for others.
+        states: Of a machine, in the order of the table; empty for others.
     """
 
     name: str
@@ -137,14 +168,7 @@ class TimelineEntry:
 
 
 def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime, using: str) -> list[TimelineEntry]:
-    """
-    List timelines by name, in two statements; two more if there are limits.
-
-    Args:
-        definitions: The timelines to list; None: all that this process knows.
-        now: Story time.
-        using: Database alias whose tasks are counted.
-    """
+    """List timelines by name, in two statements; two more for limits, three at most for clocks. None: all that are known."""
     known = sorted(registry if definitions is None else definitions, key=lambda definition: definition.name)
     keys = [definition.task_key(name) for definition in known for name in definition.tasks]
     ends: dict[str, list[ScheduledTask]] = defaultdict(list)
@@ -153,22 +177,21 @@ def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime,
     dead = ScheduledTask.objects.using(using).dead_letters().filter(task_key__in=keys)
     counts = dict(dead.values_list("task_key").annotate(count=Count("pk")).order_by())
     places = places_of([key for key in registry.limited() if key in set(keys)], using=using)
-    return [_entry(definition, _Known(ends, counts, places), now) for definition in known]
+    found = _KnownOfRows(ends, counts, places, next_runs(known, using=using))
+    return [_entry(definition, found, now) for definition in known]
 
 
-class _Known(NamedTuple):
-    """The data from rows: for each task key its last ends, its dead letters, and the places held and waited for."""
+class _KnownOfRows(NamedTuple):
+    """What rows say. By task key: last ends, dead letters, places held and waited for; by timeline: what its clock starts."""
 
     ends: dict[str, list[ScheduledTask]]
     dead: dict[str, int]
     places: dict[str, tuple[int, int]]
+    following: dict[str, Next]
 
 
 def undocumented(definitions: Iterable[Definition]) -> list[str]:
-    """
-    Name the timelines, tasks and steps without a docstring. Timers need none: they have no handler, and the event says what
-    they do.
-    """
+    """Name timelines, tasks and steps without a docstring. Timers need none: they have no handler, only an event."""
     found = []
     for definition in definitions:
         found += [] if first_paragraph(definition.cls) else [definition.name]
@@ -178,13 +201,13 @@ def undocumented(definitions: Iterable[Definition]) -> list[str]:
     return found
 
 
-def _entry(definition: Definition, known: _Known, now: datetime) -> TimelineEntry:
+def _entry(definition: Definition, known: _KnownOfRows, now: datetime) -> TimelineEntry:
     return TimelineEntry(
         name=definition.name,
         doc=first_paragraph(definition.cls),
         entity=definition.label,
         shadow=definition.shadow,
-        starts=list(_starts(definition, now)),
+        starts=list(_starts(definition, known.following.get(definition.name, Next()).begins_at, now)),
         rules=list(rules_of(definition)),
         exits=dict(definition.exits),
         tasks=[_task(definition, name, known) for name in definition.tasks],
@@ -193,13 +216,13 @@ def _entry(definition: Definition, known: _Known, now: datetime) -> TimelineEntr
     )
 
 
-def _starts(definition: Definition, now: datetime) -> Iterator[StartEntry]:
+def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -> Iterator[StartEntry]:
     for start in definition.starts_on:
         if isinstance(start, str):
             yield StartEntry(kind="event", said=start)
         elif isinstance(start, Recurring):
-            said = schedule_in_words(start, now=now)
-            yield StartEntry(kind="clock", said=said, next_at=next_slot(start, now=now))
+            said = schedule_in_words(start, now=now, begins_at=begins_at)
+            yield StartEntry(kind="clock", said=said, next_at=begins_at or next_slot(start, now=now))
         elif isinstance(start, AfterRun):
             name = start.definition.name if start.definition else ""
             said = _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": start.ended}
@@ -208,7 +231,7 @@ def _starts(definition: Definition, now: datetime) -> Iterator[StartEntry]:
             yield StartEntry(kind="created", said=_("a new row of %(entity)s") % {"entity": definition.label})
 
 
-def _task(definition: Definition, name: str, known: _Known) -> TaskEntry:
+def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:
     declared, key = definition.tasks[name], definition.task_key(name)
     ends, (held, waiting) = known.ends, known.places.get(key, (0, 0))
     last = max(ends[key], key=lambda end: end.finished_at or EARLIEST, default=None)

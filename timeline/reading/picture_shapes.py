@@ -33,16 +33,7 @@ WORDS: Final = {"each": "×n"}  # Signs that are text.
 
 @dataclass(slots=True)
 class Chip:
-    """
-    A short text, which may be a link.
-
-    Args:
-        text: The text.
-        kind: The kind of its subject, for its colour.
-        url: The address of the link; empty: none.
-        said: The text for screen readers; empty: the same text.
-        x, y, width: Its place and its width.
-    """
+    """A short text, which may be a link; ``kind`` gives its colour, ``said`` is for screen readers, empty: the same text."""
 
     text: str
     kind: str
@@ -73,17 +64,7 @@ class TextLine(NamedTuple):
 
 @dataclass(slots=True)
 class Card:
-    """
-    A task.
-
-    Args:
-        name: The name of the task.
-        title: Its whole title for people.
-        kind: ``task``; ``wait``, ``series``, ``each`` or ``timer``.
-        x, y, height: Its place and its height.
-        lines: Its texts.
-        chips: The counts of its rows.
-    """
+    """A task: ``kind`` is ``task``, ``wait``, ``series``, ``each`` or ``timer``; ``chips`` are the counts of its rows."""
 
     name: str
     title: str
@@ -140,7 +121,7 @@ class Card:
         return self.y + PAD + TITLE - 4
 
 
-class Edge(NamedTuple):
+class FollowerLine(NamedTuple):
     """The line from a card down to a follower."""
 
     x: int
@@ -149,7 +130,7 @@ class Edge(NamedTuple):
     right: int
 
 
-class Mark(NamedTuple):
+class AxisMark(NamedTuple):
     """A time on an axis. Its line goes down to the last card that begins at this time."""
 
     x: int
@@ -161,18 +142,14 @@ class Mark(NamedTuple):
 @dataclass(slots=True)
 class Band:
     """
-    An axis with its cards.
+    An axis with its cards: the point from which its times count, and the times from left to right.
 
-    Args:
-        title: The point from which its times count.
-        y: The top of its title; the axis itself is at ``axis``.
-        marks: Its times, from left to right; none if there is no time.
-        right: The right end of the axis.
+    ``y`` is the top of the title, ``axis`` that of the axis, ``right`` its right end.
     """
 
     title: str
     y: int
-    marks: list[Mark]
+    marks: list[AxisMark]
     right: int
 
     @property
@@ -207,16 +184,7 @@ class Row:
 
 @dataclass(slots=True)
 class TimelinePicture:
-    """
-    A whole drawing, in pixels.
-
-    Args:
-        name: The name of the timeline.
-        width, height: The size of the drawing.
-        starts, exits: The starts and the exits of runs; no chips in ``exits``: there are no exits.
-        bands: The axes, one below the other.
-        cards, edges: The cards on the axes, and the lines between them.
-    """
+    """A whole drawing, in pixels; no chips in ``exits``: there are no exits."""
 
     name: str
     width: int
@@ -225,7 +193,7 @@ class TimelinePicture:
     exits: Row
     bands: list[Band]
     cards: list[Card]
-    edges: list[Edge]
+    edges: list[FollowerLine]
 
 
 def wrapped(text: str, letter: float, most: int | None = None) -> list[str]:

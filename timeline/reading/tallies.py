@@ -1,6 +1,4 @@
-"""
-Tallies: how many tasks of each kind are open, overdue, failed or cancelled, and how many runs of each timeline there are.
-"""
+"""How many tasks of each kind are open, overdue, failed or cancelled, and how many runs of each timeline there are."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from timeline.conf import get_settings
 from timeline.definition import Definition
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import TimelineRun
-from timeline.store.counting import DETAIL, KIND, Ask, Counts, counts_of
+from timeline.store.bounded_counts import DETAIL, KIND, Counts, Pairs, counts_of
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -26,13 +24,7 @@ LATELY: Final = timedelta(days=7)
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """
-    A count.
-
-    Args:
-        count: How many were counted.
-        is_more: Whether there are more.
-    """
+    """A count, and whether there are more."""
 
     count: int = 0
     is_more: bool = False
@@ -53,10 +45,9 @@ class TaskTally:
     The numbers of one kind of task.
 
     Args:
-        open: Tasks that have not ended.
-        overdue: Open tasks that have been due for longer than two polls and that nobody has started.
+        overdue: Open, due for longer than two polls, and started by nobody.
         failed: Discarded in the last 7 days of story time, redriven or not.
-        cancelled: Reason code → tasks cancelled for this reason, at any time; codes without tasks are left out.
+        cancelled: Reason code → tasks, cancelled at any time; codes without tasks are left out.
     """
 
     open: Amount = Amount()
@@ -72,13 +63,7 @@ class TaskTally:
 
 @dataclass(frozen=True, slots=True)
 class RunTally:
-    """
-    How many runs of a timeline there are.
-
-    Args:
-        open: Runs that have not ended.
-        started, ended: In the last 7 days of story time.
-    """
+    """How many runs of a timeline are open, and how many started and ended in the last 7 days of story time."""
 
     open: Amount = Amount()
     started: Amount = Amount()
@@ -87,14 +72,7 @@ class RunTally:
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """
-    The result of a count.
-
-    Args:
-        tasks: Task key → how its tasks stand.
-        runs: Name of a timeline → the numbers of its runs; empty if runs were not asked for.
-        states: If one machine was asked for, with its runs: state → how many runs are in it.
-    """
+    """Counts by task key, and of runs by timeline, if asked for; of one machine by state as well."""
 
     tasks: Mapping[str, TaskTally]
     runs: Mapping[str, RunTally]
@@ -118,16 +96,7 @@ def tallies(
     runs: bool,
     now: datetime,
 ) -> Tallies:
-    """
-    Count tasks and runs of timelines in one statement, up to ``MAX_COUNTED`` of each.
-
-    Args:
-        definitions: The timelines.
-        tasks: The tasks to search.
-        reasons: Whether to count cancelled tasks by reason.
-        runs: Whether to count runs; all runs are counted.
-        now: Story time.
-    """
+    """Count tasks and runs in one statement, up to ``MAX_COUNTED`` of each; ``reasons``: cancelled ones by reason, too."""
     known = list(definitions)
     keys = [definition.task_key(name) for definition in known for name in definition.tasks]
     names = [definition.name for definition in known]
@@ -148,48 +117,44 @@ def run_counts(names: Iterable[str], *, using: str) -> dict[str, Amount]:
     """Name of a timeline → how many open runs it has, up to ``MAX_COUNTED``. One statement."""
     known = list(names)
     still = TimelineRun.objects.using(using).of_timeline(KIND).still()
-    counts = counts_of([Ask("runs", still, [(name, "") for name in known])], most=MAX_COUNTED, using=using)
+    counts = counts_of([Pairs("runs", still, [(name, "") for name in known])], most=MAX_COUNTED, using=using)
     return {name: _amount(counts.get(("runs", name, ""), 0)) for name in known}
 
 
-def _of_tasks(tasks: ScheduledTaskQuerySet, keys: list[str], now: datetime) -> list[Ask]:
+def _of_tasks(tasks: ScheduledTaskQuerySet, keys: list[str], now: datetime) -> list[Pairs]:
     alike = tasks.filter(task_key=KIND).order_by("scheduled_at")
     waiting = [(key, state) for key in keys for state in sorted(OPEN)]
     unstarted = [(key, state) for key, state in waiting if state != State.ACTIVE]
     late = now - get_settings().overdue_after
     failed = tasks.filter(state=State.DISCARDED, task_key=KIND, finished_at__gt=now - LATELY).order_by("finished_at")
     return [
-        Ask("open", alike.filter(state=DETAIL), waiting),
-        Ask("overdue", alike.filter(state=DETAIL, scheduled_at__lte=late), unstarted),
-        Ask("failed", failed, [(key, "") for key in keys]),
+        Pairs("open", alike.filter(state=DETAIL), waiting),
+        Pairs("overdue", alike.filter(state=DETAIL, scheduled_at__lte=late), unstarted),
+        Pairs("failed", failed, [(key, "") for key in keys]),
     ]
 
 
-def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Ask]:
+def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Pairs]:
     cancelled = tasks.filter(state=State.CANCELLED, reason_code=DETAIL, task_key=KIND).order_by("scheduled_at")
-    return [Ask("cancelled", cancelled, [(key, code.value) for key in keys for code in ReasonCode])]
+    return [Pairs("cancelled", cancelled, [(key, code.value) for key in keys for code in ReasonCode])]
 
 
-def _of_runs(using: str, names: list[str], now: datetime) -> list[Ask]:
-    """
-    A run that began lately and has ended has also ended lately. So it is counted among the runs that ended lately.
-
-    All queries use the order of the index; with another order, all rows would be sorted.
-    """
+def _of_runs(using: str, names: list[str], now: datetime) -> list[Pairs]:
+    """A run that began and ended lately is counted among those that ended. All queries use the order of the index."""
     runs = TimelineRun.objects.using(using).of_timeline(KIND)
     since, pairs = now - LATELY, [(name, "") for name in names]
     ended, still = runs.ended_since(since), runs.still()
     return [
-        Ask("runs", still, pairs),
-        Ask("ended", ended, pairs),
-        Ask("started", still.filter(started_at__gt=since, started_at__lte=now), pairs),
-        Ask("started and ended", ended.filter(started_at__gt=since), pairs),
+        Pairs("runs", still, pairs),
+        Pairs("ended", ended, pairs),
+        Pairs("started", still.filter(started_at__gt=since, started_at__lte=now), pairs),
+        Pairs("started and ended", ended.filter(started_at__gt=since), pairs),
     ]
 
 
-def _of_states(using: str, name: str, states: list[str]) -> list[Ask]:
+def _of_states(using: str, name: str, states: list[str]) -> list[Pairs]:
     runs = TimelineRun.objects.using(using).open().filter(timeline=KIND, state=DETAIL, state__gt="")
-    return [Ask("state", runs.order_by("state_at"), [(name, state) for state in states])]
+    return [Pairs("state", runs.order_by("state_at"), [(name, state) for state in states])]
 
 
 def _task_tally(key: str, counts: Counts) -> TaskTally:

@@ -1,8 +1,8 @@
 """
-Pictures of timelines: the places of tasks, times and lines on a drawing. Pure: no database, no markup.
+Where tasks, times and lines of a timeline stand on a drawing. Pure: no database, no markup.
 
-Time runs to the right. Each point from which times count has an axis: the start of the run, a date of the entity, a state. A
-follow-up stands below its predecessor and to the right of its left edge, so that the line between them crosses nothing.
+Time runs to the right, with an axis for each point from which times count. A follow-up stands below its predecessor and to
+the right of its left edge, so that the line between them crosses nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.definition import AfterRun, Recurring
+from timeline.features.recurring.reading import schedule_in_words
 from timeline.reading.picture_shapes import (
     BESIDE,
     BOLD,
@@ -30,11 +31,11 @@ from timeline.reading.picture_shapes import (
     LINE,
     PAD,
     TITLE,
+    AxisMark,
     Band,
     Card,
     Chip,
-    Edge,
-    Mark,
+    FollowerLine,
     Row,
     TextLine,
     TimelinePicture,
@@ -42,7 +43,6 @@ from timeline.reading.picture_shapes import (
     place,
     wrapped,
 )
-from timeline.reading.schedules import schedule_in_words
 from timeline.timing.offsets import Offset
 from timeline.timing.states import states_in, told_states
 
@@ -56,7 +56,7 @@ FARTHEST: Final = 176  # up to this distance.
 A_MONTH: Final = 30.4375  # Days.
 
 
-class _Known(NamedTuple):
+class _KnownTask(NamedTuple):
     """A task, the point from which its times count, and its distance from there if all earlier tasks end at once."""
 
     name: str
@@ -67,14 +67,8 @@ class _Known(NamedTuple):
 
 
 def timeline_picture(definition: Definition, counts: Mapping[str, Iterable[Chip]] | None = None) -> TimelinePicture:
-    """
-    Lay out a timeline.
-
-    Args:
-        definition: Any definition; for a machine, only the tasks that its table does not show.
-        counts: Name of a task → the chips below it.
-    """
-    groups: dict[str, list[_Known]] = defaultdict(list)
+    """Lay out a timeline with chips below each task; of a machine, only tasks that its table does not show."""
+    groups: dict[str, list[_KnownTask]] = defaultdict(list)
     for known in _known(definition).values():
         groups[known.anchor].append(known)
     inner = max([_Axis(group).width for group in groups.values()], default=CARD)
@@ -100,9 +94,7 @@ def starts_of(definition: Definition) -> list[str]:
 
 
 class _Axis:
-    """The places of times on an axis."""
-
-    def __init__(self, group: Sequence[_Known]) -> None:
+    def __init__(self, group: Sequence[_KnownTask]) -> None:
         self.places: dict[timedelta, int] = {}
         self.said: dict[timedelta, str] = {}
         anchor = group[0].anchor
@@ -120,7 +112,7 @@ class _Axis:
         self.group = group
         self.indents = _indents(group)
 
-    def x(self, known: _Known) -> int:
+    def x(self, known: _KnownTask) -> int:
         """The left edge of the card of a task."""
         return self.places.get(_length(known.offset), EDGE) + INDENT * self.indents[known.name]
 
@@ -130,10 +122,9 @@ class _Axis:
         return max(self.x(known) for known in self.group) + CARD - EDGE
 
 
-def _known(definition: Definition) -> dict[str, _Known]:
-    """The tasks, each after its predecessor."""
+def _known(definition: Definition) -> dict[str, _KnownTask]:
     waiting = dict(definition.tasks)
-    found: dict[str, _Known] = {}
+    found: dict[str, _KnownTask] = {}
     while waiting:
         for name, declared in list(waiting.items()):
             when = declared.when
@@ -146,14 +137,13 @@ def _known(definition: Definition) -> dict[str, _Known]:
             anchor = when.anchor if when is not None else ""
             if first is not None:
                 anchor, offset = first.anchor, _sum(first.offset, offset)
-            found[name] = _Known(name, definition, anchor, offset, before if first is not None else "")
+            found[name] = _KnownTask(name, definition, anchor, offset, before if first is not None else "")
     return found
 
 
 def _draw(
-    picture: TimelinePicture, anchor: str, group: list[_Known], y: int, counts: Mapping[str, Iterable[Chip]]
+    picture: TimelinePicture, anchor: str, group: list[_KnownTask], y: int, counts: Mapping[str, Iterable[Chip]]
 ) -> int:
-    """Put a band below the others. Gives its bottom."""
     axis = _Axis(group)
     band = Band(_title(anchor), y, [], picture.width - EDGE)
     y = band.axis + GAP if axis.places else y + HEAD
@@ -164,24 +154,23 @@ def _draw(
         y = card.bottom + GAP
         if known.before:
             first = cards[known.before]
-            picture.edges.append(Edge(first.stem, first.bottom, card.middle, card.x))
+            picture.edges.append(FollowerLine(first.stem, first.bottom, card.middle, card.x))
     ends: dict[timedelta, int] = {}
     for known in group:
         ends[_length(known.offset)] = max(ends.get(_length(known.offset), 0), cards[known.name].middle)
     band.marks = [
-        Mark(x, axis.said[length], not length, ends.get(length, band.axis)) for length, x in axis.places.items()
+        AxisMark(x, axis.said[length], not length, ends.get(length, band.axis)) for length, x in axis.places.items()
     ]
     picture.bands.append(band)
     picture.cards += cards.values()
     return y - GAP
 
 
-def _in_order(group: Sequence[_Known]) -> list[_Known]:
-    """Tasks by time, each with its followers after it."""
-    followers: dict[str, list[_Known]] = defaultdict(list)
+def _in_order(group: Sequence[_KnownTask]) -> list[_KnownTask]:
+    followers: dict[str, list[_KnownTask]] = defaultdict(list)
     for known in group:
         followers[known.before].append(known)
-    found: list[_Known] = []
+    found: list[_KnownTask] = []
     ahead = sorted(followers[""], key=lambda known: _length(known.offset), reverse=True)
     while ahead:
         known = ahead.pop()
@@ -190,7 +179,7 @@ def _in_order(group: Sequence[_Known]) -> list[_Known]:
     return found
 
 
-def _indents(group: Sequence[_Known]) -> dict[str, int]:
+def _indents(group: Sequence[_KnownTask]) -> dict[str, int]:
     """How far to the right of its time each card stands, so that it is to the right of its predecessor."""
     offsets = {known.name: _length(known.offset) for known in group}
     indents: dict[str, int] = {}
@@ -200,7 +189,7 @@ def _indents(group: Sequence[_Known]) -> dict[str, int]:
     return indents
 
 
-def _card(known: _Known, x: int, y: int, counts: Iterable[Chip]) -> Card:
+def _card(known: _KnownTask, x: int, y: int, counts: Iterable[Chip]) -> Card:
     declared = known.definition.tasks[known.name]
     card = Card(known.name, declared.title or known.name, _kind(declared), x, y)
     told = [("title", text) for text in wrapped(card.title, BOLD)]
@@ -240,7 +229,6 @@ def _start_in_words(start: object, definition: Definition) -> str:
 
 
 def _title(anchor: str) -> str:
-    """The point from which times count, as a title."""
     if states := states_in(anchor):
         return _("When %(states)s is entered") % {"states": told_states(states)}
     kind, _colon, name = anchor.partition(":")
@@ -250,7 +238,6 @@ def _title(anchor: str) -> str:
 
 
 def _origin(anchor: str) -> str:
-    """The same, as a label on the axis."""
     kind, _colon, name = anchor.partition(":")
     return (
         name
@@ -281,12 +268,10 @@ def _sum(one: Offset, other: Offset) -> Offset:
 
 
 def _length(offset: Offset) -> timedelta:
-    """The approximate distance: good enough for an order."""
     return timedelta(days=offset.months * A_MONTH + offset.days) + offset.exact
 
 
 def _signed(offset: Offset) -> str:
-    """A distance as written on an axis: multiples of 24 hours as days."""
     length, way = _length(offset), -1 if offset.exact < timedelta(0) else 1
     offset = Offset(
         offset.months, offset.days + way * abs(offset.exact).days, way * (abs(offset.exact) % timedelta(days=1))

@@ -8,14 +8,13 @@ module.
 
 from asgiref.sync import sync_to_async
 
-from timeline.shortcuts.asking import dead_letters, explain, foreseen, preview, what_if
-from timeline.shortcuts.beginning import emit, emit_many, enroll, leave, start, start_many
-from timeline.shortcuts.changing import (
+from timeline.shortcuts.decisions import (
     approve,
     cancel,
     cancel_all,
     forget_step,
     go_on,
+    hold,
     move,
     open_limit,
     reconcile,
@@ -23,12 +22,14 @@ from timeline.shortcuts.changing import (
     redrive_group,
     reject,
     relabel,
+    release,
     run_now,
     schedule,
     step_happened,
 )
-from timeline.shortcuts.erasing import erase
-from timeline.shortcuts.holding import hold, release
+from timeline.shortcuts.erasure import erase
+from timeline.shortcuts.questions import dead_letters, explain, foreseen, preview, what_if
+from timeline.shortcuts.runs import emit, emit_many, enroll, leave, start, start_many
 
 __all__ = [
     "aapprove",

@@ -4,8 +4,7 @@
 -- rows that the holder of the task's row wants next. Afterwards the host's own lock_timeout is set again. Returns the result as
 -- the database has stored it.
 -- This is a function because PostgreSQL keeps its plan. Making the plan takes longer than executing it.
--- If the task is the origin, its id is left out. Code from before migration 0071 does not know that, and searches for the id.
--- It can be recognized by its longer "code"; for it, the id is stored.
+-- If the task is the origin, its id is left out.
 CREATE OR REPLACE FUNCTION timeline_record_step(
     its_origin uuid, its_name text, its_task uuid, its_attempt integer, its_kind text, its_at timestamptz,
     its_seconds double precision, its_digest text, its_code text, its_result jsonb, patience interval
@@ -18,8 +17,8 @@ BEGIN
     END IF;
     RETURN QUERY
     INSERT INTO timeline_step (origin, name, task_id, attempt, kind, recorded_at, seconds, digest, code, result)
-    SELECT its_origin, its_name, CASE WHEN length(its_code) < 16 THEN NULLIF(task.id, its_origin) ELSE task.id END,
-        task.attempt, its_kind, its_at, its_seconds, its_digest, its_code, its_result
+    SELECT its_origin, its_name, NULLIF(task.id, its_origin), task.attempt,
+        its_kind, its_at, its_seconds, its_digest, its_code, its_result
     FROM timeline_scheduledtask AS task
     WHERE task.id = its_task AND task.state || '' = 'active' AND task.attempt = its_attempt
     FOR NO KEY UPDATE OF task

@@ -1,6 +1,6 @@
 -- Available tasks of one kind and priority that may run in one group. If the first of them is at its first attempt, or if its
 -- last attempt ended at rest, these are all such tasks. Otherwise it is the first task alone, if it may be retried now.
--- The search starts at the due time of the first task, as in held_due.
+-- The search starts at the due time and id of the first task, as in held_due.
     SELECT id, state
     FROM (
         SELECT id, state, attempt,
@@ -10,7 +10,7 @@
             SELECT id, state, CASE WHEN reason_code IN ({at_rest}) THEN 0 ELSE attempt END AS attempt, scheduled_at
             FROM timeline_scheduledtask
             WHERE state = 'available' AND limit_key = '' AND task_key = %(task_key)s AND priority = %(priority)s
-                AND scheduled_at >= %(since)s
+                AND (scheduled_at, id) >= (%(since)s::timestamptz, %(since_id)s::uuid)
                 AND (entity_label, entity_id) NOT IN ({entities_on_hold})  -- if on_hold
             ORDER BY scheduled_at, id
             LIMIT %(most)s

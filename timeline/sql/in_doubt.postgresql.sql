@@ -1,5 +1,5 @@
 -- Which of some runs of one timeline may differ from what the timeline wants. For all other runs, each row is as it should be,
--- and no row is missing. timeline/store/standing.py explains what is compared. If this statement cannot decide, the run is in
+-- and no row is missing. timeline/features/plans/drift_query.py explains what is compared. If this statement cannot decide, the run is in
 -- doubt.
 -- OFFSET 0 makes PostgreSQL compute a value once, and not at each place where it is used.
 WITH wanted AS MATERIALIZED (

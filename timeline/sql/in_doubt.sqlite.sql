@@ -1,5 +1,5 @@
 -- Which of some runs of one timeline may differ from what the timeline wants. For all other runs, each row is as it should be,
--- and no row is missing. timeline/store/standing.py explains what is compared. If this statement cannot decide, the run is in
+-- and no row is missing. timeline/features/plans/drift_query.py explains what is compared. If this statement cannot decide, the run is in
 -- doubt.
 WITH asked AS MATERIALIZED (
     SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS entity_key FROM json_each(%(asked)s)

@@ -5,7 +5,7 @@ DECLARE
     named boolean;
 BEGIN
     EXECUTE format(
-        'SELECT EXISTS (SELECT FROM %s WHERE %I = $1 AND %s)',
+        'SELECT EXISTS (SELECT FROM %s WHERE %I OPERATOR(pg_catalog.=) $1 AND %s)',
         coalesce(to_regclass(format('%I.%I', TG_TABLE_SCHEMA, TG_ARGV[0])), TG_ARGV[0]::regclass),
         TG_ARGV[1],
         coalesce(TG_ARGV[2], 'true')

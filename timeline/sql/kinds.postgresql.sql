@@ -8,7 +8,7 @@ LEFT JOIN (
         task_key,
         count(*) AS tasks,
         count(*) FILTER (
-            WHERE COALESCE(sent_at, lease_expires_at - %(lease)s::interval) >= clock_timestamp() - %(lately)s::interval
+            WHERE sent_at >= clock_timestamp() - %(lately)s::interval
                 AND lease_expires_at > clock_timestamp()
         ) AS lately
     FROM timeline_scheduledtask

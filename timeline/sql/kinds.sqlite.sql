@@ -7,8 +7,7 @@ LEFT JOIN (
         task_key,
         count(*) AS tasks,
         sum(
-            COALESCE(sent_at, strftime('%%Y-%%m-%%d %%H:%%M:%%f', lease_expires_at, %(lease)s))
-                >= strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %(lately)s)
+            sent_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %(lately)s)
             AND lease_expires_at > strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')
         ) AS lately
     FROM timeline_scheduledtask

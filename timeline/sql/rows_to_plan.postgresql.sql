@@ -1,4 +1,4 @@
--- The rows from which runs are planned; see RowsToPlan in models/visits.py. If they are locked, this is in the lock order: they
+-- The rows from which runs are planned; see RowsToPlan in models/machine_rows.py. If they are locked, this is in the lock order: they
 -- are sorted after they were found, as in held_entity.
 SELECT {columns}
 FROM timeline_scheduledtask

@@ -1,4 +1,4 @@
--- The rows from which runs are planned; see RowsToPlan in models/visits.py.
+-- The rows from which runs are planned; see RowsToPlan in models/machine_rows.py.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE (

@@ -1,52 +1,59 @@
-"""One change of one task: what it changes, and the states through which the task passes."""
+"""One change of one task: what it changes, the states passed, and the form that the statement reads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from django.db import connections
+
+from timeline.conf import get_settings
 from timeline.exceptions import TransitionNotAllowed
-from timeline.lifecycle import Reason, State, Trigger, target
+from timeline.lifecycle import LEASED, Reason, State, Trigger, target
 from timeline.models import ScheduledTask
+from timeline.payloads import clip
 
 if TYPE_CHECKING:
     from timeline.definition import Then
-    from timeline.definition.fanning import Payloads
+    from timeline.features.fan_out.declaration import Payloads
+    from timeline.features.recurring.store import Behind
+    from timeline.features.waits.store import Rests
     from timeline.planning import Times
-    from timeline.store.queueing import Behind
-    from timeline.store.waiting import Rests
+
+MAX_REASON = 200
+MAX_ACTOR = 150
+ChangeColumns = dict[str, object]
+Stored = Callable[[str, object], object]
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)  # ``dumps`` would make a new encoder each time.
 
 
 @dataclass(slots=True, kw_only=True)  # Not frozen: with so many arguments, an instance would take four times as long.
 class Write:
     """
-    One change of one task. If an argument is None, this value stays. Nobody changes an instance after it was made.
+    One change of one task; what is None stays. It is made only if the row still has the state and attempt of ``task``. Nobody
+    changes an instance.
 
     Args:
-        task: The task as it was read. The write is made only if the row still has its state and attempt.
         triggers: One move, or two in turn; empty: only times change.
-        reason: Kept on the row and in the log.
-        scheduled_at: New due time (aware).
         times: New due time, with the values that it was computed from.
-        definition_hash: Hash of the definition that ``times`` come from.
         result: What the handler returned, as JSON text.
-        error: The error of the failed attempt: ``class``, ``message``, ``traceback``.
-        fingerprint: Fingerprint of that error: equal for attempts that failed in the same way.
-        raised: The exception from which ``error`` was made, for the log of the process; not stored.
+        error: Of the failed attempt: ``class``, ``message``, ``traceback``.
+        fingerprint: Equal for attempts that failed in the same way.
+        raised: What ``error`` was made from, for the log of the process; not stored.
         failures, lost: Added to the counts of the row.
-        claim_token, worker: Who takes the row.
-        lease: How long they have the row, if the new state is pending or active; None: ``TIMELINE["LEASE"]``.
+        lease: How long the worker has the row; None: ``TIMELINE["LEASE"]``.
         evidence: Further facts for the log.
-        fans_out: Rows to make when the task completes: name of a task → its occurrences. Written by ``fanning``.
+        fans_out: Rows to make on completion: name of a task → its occurrences.
         rests: What it waits for from now on.
-        then: The event that moves the machine of the task in the same transaction. Written by ``moving_on``.
-        answers: Events that an error may mean. The first that the machine takes in its state moves it. See ``answering``.
-        slot: The number of the place of its limit that the task takes; 0: it gives its place up.
-        entered: Whether the handler was entered, or may have been, in the attempt that this write ends.
+        then: The event that moves the machine of the task in the same transaction.
+        answers: Events that an error may mean; the first that the machine takes moves it.
+        slot: Number of the place of its limit that the task takes; 0: it gives its place up.
+        entered: Whether the handler was entered, or may have been, in the attempt that this ends.
     """
 
     task: ScheduledTask
@@ -58,7 +65,7 @@ class Write:
     result: str | None = None
     error: dict[str, str] | None = None
     fingerprint: str = ""
-    raised: Exception | None = None
+    raised: BaseException | None = None
     failures: int = 0
     lost: int = 0
     claim_token: UUID | None = None
@@ -84,12 +91,7 @@ class Write:
 
     @property
     def states(self) -> tuple[State, ...]:
-        """
-        All states from the present one to the new one, both included.
-
-        Raises:
-            TransitionNotAllowed: if the lifecycle does not have this move.
-        """
+        """All states from the present one to the new one. ``TransitionNotAllowed``: the lifecycle does not have this move."""
         try:
             return passed(self.task.state, self.triggers)
         except TransitionNotAllowed:
@@ -103,3 +105,96 @@ def passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
     start = State(state)
     target(start, *triggers)
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
+
+
+_COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
+
+
+def as_changes(writes: Iterable[Write], *, using: str) -> list[ChangeColumns]:
+    """
+    Turn changes into what the statement reads: values as stored, without those that stay. May raise ``TransitionNotAllowed``.
+    """
+    stored, lease = stored_by(using), get_settings().LEASE
+    return [_as_change(write, stored, lease) for write in writes]
+
+
+def _as_change(write: Write, stored: Stored, lease: timedelta) -> ChangeColumns:
+    states = write.states
+    change: ChangeColumns = {
+        "id": write.task.id.hex,
+        "from_state": states[0].value,
+        "to_state": states[-1].value,
+        "from_attempt": write.task.attempt,
+    }
+    if write.task.slot or write.slot:
+        change["slot"] = write.slot  # All other changes of a place are rules of the statement.
+    if len(states) > 2:
+        change["via"] = states[1].value
+    if states[-1] in LEASED:
+        change["lease"] = seconds(lease if write.lease is None else write.lease)
+    for name in ("failures", "lost", "worker", "result"):
+        value = getattr(write, name)
+        if value not in (None, 0):  # An empty name is written: the row belongs to a worker without a name.
+            change[name] = value
+    if write.reason is not None:
+        change |= columns_of(write.reason)
+    change |= {name: stored(name, value) for name, value in _seldom(write) if value is not None}
+    if detail := _detail(write):
+        change["detail"] = _JSON.encode(detail)
+    return change
+
+
+def columns_of(reason: Reason) -> ChangeColumns:
+    """The columns of a reason."""
+    return {
+        "reason_code": reason.code.value,
+        "reason": clip(reason.text, MAX_REASON),
+        "actor": clip(reason.actor, MAX_ACTOR),
+    }
+
+
+def _seldom(write: Write) -> Iterator[tuple[str, object]]:
+    """Values of columns that few changes set."""
+    if times := write.times:
+        yield "nominal_at", times.nominal_at
+        yield "planned_at", times.planned_at
+        yield "anchor", times.anchor
+        yield "anchor_value", times.anchor_value
+        yield "anchor_date", times.anchor_date
+        yield "expires_at", times.expires_at
+    yield "scheduled_at", write.due_at
+    yield "definition_hash", write.definition_hash
+    yield "claim_token", write.claim_token
+    if error := write.error:
+        yield "error", f"{error['class']}: {error['message']}"
+    if write.rests:
+        yield from write.rests.columns.items()
+    if write.fingerprint:
+        yield "fingerprint", write.fingerprint
+
+
+def _detail(write: Write) -> dict[str, Any]:
+    detail: dict[str, Any] = dict(write.evidence)
+    if write.due_at is not None and write.due_at != write.task.scheduled_at:
+        detail["scheduled_at"] = write.due_at.astimezone(UTC).isoformat()
+        detail["scheduled_at_before"] = write.task.scheduled_at.astimezone(UTC).isoformat()
+    if write.error is not None:
+        detail["error"] = write.error
+    if write.reason is not None and write.reason.said:
+        detail["said"] = dict(write.reason.said)
+    return detail
+
+
+def stored_by(using: str) -> Stored:
+    """A function that gives the value of a column as this database stores it, in plain JSON."""
+    connection = connections[using]
+
+    def stored(column: str, value: object) -> object:
+        prepared = _COLUMNS[column].get_db_prep_save(value, connection)
+        return prepared if isinstance(prepared, str | int) else str(prepared)
+
+    return stored
+
+
+def seconds(length: timedelta) -> str:
+    return f"{length.total_seconds():+.3f} seconds"

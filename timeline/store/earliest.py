@@ -11,9 +11,9 @@ from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 from django.db.models.sql.where import AND, WhereNode
 
-from timeline.store.gathering import gather
-from timeline.store.guiding import guided
-from timeline.store.ways import NOWHERE, KindsThere, Ways, can_look_for_each, ways_to
+from timeline.store.index_selection import NOWHERE, KindsThere, Ways, can_look_for_each, ways_to
+from timeline.store.multi_query import gather
+from timeline.store.planner_settings import guided
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -27,33 +27,19 @@ if TYPE_CHECKING:
 WALKED: Final = {"enable_sort": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 
-class First(NamedTuple):
-    """
-    Which tasks to read.
-
-    Args:
-        states: The states.
-        latest: Whether to read the latest tasks, the latest first; otherwise the earliest.
-    """
+class FirstAsked(NamedTuple):
+    """Which tasks to read: in these states, the latest first or the earliest."""
 
     states: Collection[str]
     latest: bool = False
 
 
 def first_page(
-    tasks: ScheduledTaskQuerySet, first: First, most: int, *, kinds: Callable[[], Collection[str]] | None = None
+    tasks: ScheduledTaskQuerySet, first: FirstAsked, most: int, *, kinds: Callable[[], Collection[str]] | None = None
 ) -> list[ScheduledTask]:
     """
-    Read the first tasks of a question in some states, in order of their times, and then of their primary keys.
-
-    PostgreSQL finds each part of the question by an index of its own; see ``ways_to``. So it reads no tasks that the question
-    is not about, however many they are. One statement; and one for the existing kinds, if the question is about kinds.
-
-    Args:
-        tasks: The question.
-        first: In which states, and whether the latest.
-        most: How many tasks at most.
-        kinds: Gives the kinds of tasks that exist; if left out, they are read.
+    Read the first tasks of a question in some states, by time and then primary key. ``kinds`` gives the existing kinds;
+    without it, they are read. Each part is found by an index of its own (``ways_to``), so that no tasks of others are read.
     """
     if tasks.query.is_empty():
         return []
@@ -70,29 +56,19 @@ def first_page(
 def first_of_kinds(
     tasks: ScheduledTaskQuerySet,
     task_keys: Collection[str],
-    asked: Sequence[First],
+    asked: Sequence[FirstAsked],
     most: int,
     *,
     also: Callable[[ScheduledTaskQuerySet], ScheduledTaskQuerySet] = lambda tasks: tasks,
     ties: tuple[str, ...] = (),
 ) -> list[list[ScheduledTask]]:
     """
-    Read the earliest tasks of these kinds in some states (or the latest), in order of their times and with their runs, in one
-    statement for all that is asked.
+    Read the earliest (or latest) tasks of these kinds with their runs, up to ``most`` for each item of ``asked``, in one
+    statement (two on SQLite). No state may be asked for twice. Any of those due at the same moment are read, if ``ties`` is
+    empty.
 
-    If the question is about few entities, PostgreSQL finds the tasks by these; otherwise it finds each kind and state
-    separately in the index of kinds. Looking by state alone, as ``first_of`` does, it would read all tasks in a state until
-    there are enough: every one, if none of them fits. SQLite is asked as by ``first_of``, in two statements.
-
-    If more tasks than asked for are due at the same moment, any of them are read.
-
-    Args:
-        tasks: The tasks to look among. Their conditions may be expensive for each row.
-        task_keys: The kinds.
-        asked: Which of them; no state twice.
-        most: How many tasks at most, for each item of ``asked``.
-        also: Adds to the query what else is read of the tasks.
-        ties: The order of tasks that are due at the same moment; empty: any.
+    They are found by entity, if these are few, otherwise by kind and state. By state alone, PostgreSQL might read every task in
+    a state to find enough that fit.
     """
     meant = tasks.with_handler(sorted(task_keys))
     if can_look_for_each(tasks.db):
@@ -113,7 +89,7 @@ def first_of_kinds(
     ]
 
 
-def _keys_by_states(tasks: ScheduledTaskQuerySet, asked: Sequence[First], most: int) -> Q:
+def _keys_by_states(tasks: ScheduledTaskQuerySet, asked: Sequence[FirstAsked], most: int) -> Q:
     sides = [tasks.first_of(sorted(first.states), most, latest=first.latest) for first in asked]
     found = gather([side.values_list("pk", "scheduled_at") for side in sides], using=tasks.db)
     return Q(pk__in={key for side in found for key, _at in side})
@@ -134,7 +110,9 @@ def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:
     return task.scheduled_at, task.pk
 
 
-def _first_on(ways: Ways, first: First, most: int, ties: tuple[str, ...], using: str) -> tuple[str, list[Any]] | None:
+def _first_on(
+    ways: Ways, first: FirstAsked, most: int, ties: tuple[str, ...], using: str
+) -> tuple[str, list[Any]] | None:
     """The statement that finds the first keys on these ways, with its parameters; None: there can be no rows."""
     parts, parameters = list[str](), list[Any]()
     order = ("-scheduled_at" if first.latest else "scheduled_at", *ties)

@@ -1,13 +1,9 @@
 """
-Statements whose plans PostgreSQL keeps: each is a function in the database, which ``migrate`` installs.
+Statements whose plans PostgreSQL keeps: functions in the database, which ``migrate`` installs. To plan the text that starts
+one task takes longer than all the rest. Prepared statements would be as fast, but many poolers do not allow them.
 
-PostgreSQL plans a statement whenever it gets its text. For a statement that starts one task this takes longer than all the
-rest. The plans of a function are kept as long as the connection. Prepared statements would be as fast, but many poolers do not
-allow them.
-
-The text of a function belongs to the version that has run ``migrate``, and processes of other versions call it, too. So a
-function whose arguments change, or that returns a column no more, gets another name. A column that it returns besides needs
-nothing: who calls names the columns.
+Processes of other versions call these functions, too. So one whose arguments change, or that returns a column less, gets
+another name. A column more needs nothing: who calls names the columns.
 """
 
 from __future__ import annotations
@@ -24,12 +20,9 @@ from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import FINAL, LEASED, State, Trigger
 from timeline.models.statements import narrowed
 from timeline.models.task import ScheduledTask
-from timeline.store.composing import ALWAYS, PARAMETER, VALUES, Composed, composed, steps_by
-from timeline.store.guiding import IN_ORDER
-from timeline.store.returning import FIELDS
-
-# The migration since which there are these functions. Before it, ``migrate`` has not installed them yet.
-SINCE: Final = "0072_kept_statements"
+from timeline.store.planner_settings import IN_ORDER
+from timeline.store.returned_rows import FIELDS
+from timeline.store.transition_sql import ALWAYS, PARAMETER, VALUES, Composed, composed, steps_by
 
 TABLE: Final = ScheduledTask._meta.db_table
 _SEARCHES: Final = {"enable_seqscan": "off", "jit": "off"}
@@ -39,17 +32,9 @@ _REASON: Final = ("reason_code", "reason", "actor", "detail")
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kept:
     """
-    One statement that is a function.
-
-    Args:
-        name: Name of the function, after ``timeline_``.
-        arguments: Names of its parameters, in order, each with its type.
-        columns: Columns of the task that it returns. To return whole rows would be slower: PostgreSQL makes one value of each
-            row and takes it apart again, and reads long values, such as the payload, even if nobody asks for them.
-        returns: What it returns, if these are not columns of the task.
-        settings: Settings of PostgreSQL that hold while it is executed.
-        text: Makes the text of the statement.
-        constants: Parameters that have always the same value.
+    One statement that is a function ``timeline_<name>``. ``arguments``: its parameters in order → their types. ``constants``:
+    parameters with a fixed value. ``returns``: what it returns, if not ``columns`` of the task. Whole rows would be slower:
+    PostgreSQL would read long values that nobody needs.
     """
 
     name: str
@@ -115,14 +100,7 @@ def _moving(
     settings: Mapping[str, str] = _SEARCHES,
 ) -> Kept:
     """
-    A statement of ``advance``.
-
-    Args:
-        name: Name of the function.
-        selection, trigger, wait: As for ``advance``.
-        asked: The parameters of the selection, each with its type.
-        given: Values that the move sets.
-        columns, settings: As for ``Kept``.
+    A statement of ``advance``. ``asked``: parameters of the selection and their types. ``given``: values that the move sets.
     """
     steps = steps_by(trigger)
     end = steps[0][-1]
@@ -149,18 +127,29 @@ _FIRST: Final = {**IN_ORDER, "enable_seqscan": "off"}
 # What ``advance`` does: selection, move, and whether it waits for rows that are locked.
 MOVES: Final[Mapping[tuple[str, Trigger, bool], Kept]] = {
     ("due", Trigger.DUE, False): _moving(
-        "stage_due", "due", Trigger.DUE, {"most": "integer", "since": "timestamptz"}, columns=KEYS, settings=_FIRST
+        "stage_from",
+        "due",
+        Trigger.DUE,
+        {"most": "integer", "since": "timestamptz", "since_id": "uuid"},
+        columns=KEYS,
+        settings=_FIRST,
     ),
     ("shares", Trigger.CLAIM, False): _moving(
-        "claim_shares",
+        "claim_from",
         "shares",
         Trigger.CLAIM,
-        {"task_keys": "text[]", "priorities": "integer[]", "sizes": "integer[]", "since": "timestamptz[]"},
+        {
+            "task_keys": "text[]",
+            "priorities": "integer[]",
+            "sizes": "integer[]",
+            "since": "timestamptz[]",
+            "since_ids": "uuid[]",
+        },
         columns=KEYS,
         settings=_FIRST,
     ),
     ("group", Trigger.START, False): _moving(
-        "start_group",
+        "start_from",
         "group",
         Trigger.START,
         {
@@ -168,6 +157,7 @@ MOVES: Final[Mapping[tuple[str, Trigger, bool], Kept]] = {
             "priority": "integer",
             "most": "integer",
             "since": "timestamptz",
+            "since_id": "uuid",
             "retried": "boolean",
         },
         _STARTED,
@@ -215,16 +205,33 @@ COMPLETE: Final = Kept(
     text=lambda dialect: composed(dialect, "many", COMPLETES, selection="these", wait=False).sql,
 )
 FIRST_DUE: Final = Kept(
-    name="first_due",
-    arguments={"at": "timestamptz"},
-    returns="TABLE (first_due timestamptz, some_noted boolean, some_available boolean)",
+    name="first_from",
+    arguments={
+        "at": "timestamptz",
+        "since": "timestamptz",
+        "since_id": "uuid",
+        "available_since": "timestamptz",
+        "available_since_id": "uuid",
+    },
+    returns=(
+        "TABLE (first_due timestamptz, due_id uuid, some_noted boolean, first_available timestamptz, available_id uuid,"
+        " dead bigint)"
+    ),
     settings=_FIRST,
     text=lambda dialect: dialect.sql("first_due"),
 )
 READY_KINDS: Final = Kept(
-    name="ready_kinds",
-    arguments={"task_keys": "text[]"},
-    returns="TABLE (its_key text, its_priority smallint, its_due timestamptz, some_on_hold boolean)",
+    name="ready_from",
+    arguments={
+        "task_keys": "text[]",
+        "priorities": "smallint[]",
+        "since": "timestamptz[]",
+        "since_ids": "uuid[]",
+        "before": "integer[]",
+    },
+    returns=(
+        "TABLE (its_key text, its_priority smallint, its_due timestamptz, first_id uuid, some_on_hold boolean, dead bigint)"
+    ),
     settings=_FIRST,
     text=lambda dialect: narrowed(dialect.sql("ready_kinds"), ()),
 )
@@ -233,13 +240,7 @@ KEPT: Final = (*MOVES.values(), COMPLETE, FIRST_DUE, READY_KINDS)
 
 @cache
 def moves_call(selection: str, trigger: Trigger, columns: str, given: frozenset[str], *, wait: bool) -> str:
-    """
-    The call that does what ``advance`` does with these arguments; empty: no function does.
-
-    Args:
-        selection, trigger, columns, wait: As for ``advance``.
-        given: Names of the values that the move sets. One that the function does not take would be lost.
-    """
+    """The call that does what ``advance`` does with the values of these names; empty: no function takes all of them."""
     kept = MOVES.get((selection, trigger, wait))
     if kept and given <= {*kept.arguments, *kept.constants} and {*columns.split(", ")} <= {*kept.columns}:
         return kept.call(columns)

@@ -1,4 +1,4 @@
-"""The rows from which runs are planned: lock them, or only read them. ``models/visits.py`` says which rows these are."""
+"""The rows from which runs are planned: lock them, or only read them. ``models/machine_rows.py`` says which rows these are."""
 
 from __future__ import annotations
 
@@ -14,32 +14,18 @@ from django.db import connections
 
 from timeline.dialects import dialect_of
 from timeline.models import ScheduledTask
+from timeline.models.machine_rows import RowsToPlan
 from timeline.models.statements import narrowed
-from timeline.models.visits import RowsToPlan
-from timeline.store.returning import FIELDS, as_tasks, cursor_for_rows, rows_of, values_of
+from timeline.store.returned_rows import FIELDS, as_tasks, cursor_for_rows, rows_of, values_of
 
 
 def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[ScheduledTask]]:
-    """
-    Lock the rows from which runs are planned, and read them. The caller has locked the runs.
-
-    Args:
-        wanted: Which rows.
-        using: Database alias.
-
-    Returns:
-        Id of a run → its rows, if it has any.
-    """
+    """Lock the rows from which locked runs are planned, and read them: id of a run → its rows, if it has any."""
     return _by_run(_locked(wanted, {"locked"}, using))
 
 
 def lock_rows_to_go_on(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[ScheduledTask | RowToPlan]]:
-    """
-    Lock the rows of runs that a plan may change, or whose values it needs to go on. The others have ended: of these only the
-    columns that a plan reads are read. If most rows have ended, this takes a third of the time.
-
-    Arguments as for ``lock_rows_to_plan``.
-    """
+    """As ``lock_rows_to_plan``, but reads little of rows that have ended. If most have, this takes a third of the time."""
     alive = {task.id: task for task in _locked(wanted, {"locked", "alive"}, using)}
     return _by_run([alive.get(row.id, row) for row in read_rows_to_plan(wanted, using=using)])
 
@@ -88,13 +74,7 @@ READ: Final = tuple(column.name for column in fields(RowToPlan))
 
 
 def read_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[RowToPlan]:
-    """
-    Read the rows from which runs are planned.
-
-    Args:
-        wanted: Which rows.
-        using: Database alias.
-    """
+    """Read the rows from which runs are planned."""
     with _found(wanted, READ, set(), using) as cursor:
         return [RowToPlan(*row) for row in values_of(cursor, connections[using], READ)] if cursor else []
 

@@ -1,9 +1,6 @@
 """
-The guards in the database itself: triggers that allow only the moves of the lifecycle, and keep rows to which others refer. And
-the functions that statements call, since PostgreSQL keeps the plans of functions.
-
-They are installed after each run of migrations, not by a migration: if a migration makes a table anew, as SQLite does for most
-changes of a field, the table loses its triggers.
+Install the triggers that guard the lifecycle and rows that others refer to, and the functions that statements call. They are
+installed after each run of migrations, not by a migration: on SQLite, a table that a migration makes anew loses them.
 """
 
 from __future__ import annotations
@@ -12,17 +9,15 @@ from collections.abc import Collection
 from typing import Final
 
 from django.db import ProgrammingError, connections, transaction
-from django.db.migrations.recorder import MigrationRecorder
 
 from timeline.dialects import dialect_of
+from timeline.features.machines import one_trip
 from timeline.models.event import Event
-from timeline.models.figure import Total
-from timeline.models.log import LogEntry
+from timeline.models.machine_rows import RunEntry
 from timeline.models.run import TimelineRun
-from timeline.models.run_entry import RunEntry
-from timeline.models.step import StepRecord
 from timeline.models.task import ScheduledTask
-from timeline.store import kept_statements, moving_at_once
+from timeline.models.task_records import LogEntry
+from timeline.store import kept_statements
 
 # Name of a trigger, which is the name of its SQL file, too → its table. On both databases.
 TRIGGERS: Final = {
@@ -40,23 +35,20 @@ KEEPERS: Final = {
     "keep_run_of_task": TimelineRun._meta.db_table,
     "keep_task_of_log": ScheduledTask._meta.db_table,
 }
-# Tables that a trigger needs besides its own. Without them, columns that it names do not exist yet.
-NEEDED: Final = {"guard_move": RunEntry._meta.db_table}
 FUNCTIONS: Final = ("guard_function", "keep_function")  # The functions of triggers.
-# Functions that statements call; each is in ``function_….sql``. Name → the table that came with it or before it. Without the
-# table, ``migrate`` has not made the function yet, and then a missing function must not prevent ``migrate``.
-CALLED: Final = {
-    "record_step": StepRecord._meta.db_table,
-    "record_last_step": StepRecord._meta.db_table,
-    "record_place": StepRecord._meta.db_table,
-    "is_awaited": Total._meta.db_table,
-    "move_runs": Total._meta.db_table,
-    "to_move": Total._meta.db_table,
-    moving_at_once.NAME: Total._meta.db_table,
-}
-# More functions that statements call, each made of a whole statement. Before their migration, they are not missed.
+# Functions that statements call; each is in ``function_….sql``.
+CALLED: Final = (
+    "record_step",
+    "record_last_step",
+    "record_place",
+    "is_awaited",
+    "move_runs",
+    "to_move",
+    one_trip.NAME,
+)
+# More functions that statements call, each made of a whole statement.
 KEPT: Final = {kept.name: kept for kept in kept_statements.KEPT}
-COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Composed of rules that other statements have, too.
+COMPOSED: Final = f"function_{one_trip.NAME}"  # Composed of rules that other statements have, too.
 # Functions that belong to a single trigger, and are installed with it.
 OWN_FUNCTIONS: Final = {
     "guard_transition": "transition_function",
@@ -71,30 +63,41 @@ def triggers_of(using: str) -> dict[str, str]:
 
 
 def install_triggers(using: str) -> list[str]:
-    """
-    Install the triggers on the tables that exist, and replace older ones.
-
-    Returns:
-        Names of the installed triggers.
-    """
-    connection = connections[using]
-    tables = connection.introspection.table_names()
-    if not {*TRIGGERS.values(), *KEEPERS.values()}.intersection(tables):
+    """Install or replace the triggers of the tables that exist; gives their names."""
+    tables = connections[using].introspection.table_names()
+    if kept_statements.TABLE not in tables:
         return []  # The database may be of a kind that we do not support.
     dialect = dialect_of(using)
-    put = _possible(using, tables)
-    called = [f"function_{name}" for name in CALLED]
-    functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
-    for name in functions if dialect.has_trigger_functions else ():
-        _install(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using), using=using)
-    for kept in KEPT.values() if dialect.has_trigger_functions and kept_statements.TABLE in tables else ():
+    triggers = list(triggers_of(using))
+    for name in (*FUNCTIONS, *_called(), *OWN_FUNCTIONS.values()) if dialect.has_trigger_functions else ():
+        _install(_text_of(name, using), using=using)
+    for kept in KEPT.values() if dialect.has_trigger_functions else ():
         _install_kept(kept, using)
-    for name in put:
+    for name in triggers:
         if dialect.has_trigger_functions:  # The statement has CREATE OR REPLACE.
             _install(dialect.sql(name), using=using)
         else:
             _install(f"DROP TRIGGER IF EXISTS timeline_{name}", dialect.sql(name), using=using)
-    return put
+    if dialect.has_trigger_functions:
+        _install(dialect.sql("seal"), using=using)
+    return triggers
+
+
+def _text_of(name: str, using: str) -> str:
+    """The text of a function. The table that a guard reads is named with its schema."""
+    if name == COMPOSED:
+        return one_trip.function_text(using)
+    text = dialect_of(using).sql(name)
+    if "{schema}" not in text:
+        return text
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("schema_of_runs"))
+        schema, as_text = cursor.fetchone()
+    return text.replace("{schema}", schema).replace("{schema_text}", as_text)
+
+
+def _called() -> list[str]:
+    return [f"function_{name}" for name in CALLED]
 
 
 def _install_kept(kept: kept_statements.Kept, using: str) -> None:
@@ -107,10 +110,8 @@ def _install_kept(kept: kept_statements.Kept, using: str) -> None:
 
 def _install(*statements: str, using: str) -> None:
     """
-    Execute statements in one transaction: at no time is something missing that was there before.
-
-    Where several processes run ``migrate``, as when several containers of a site start, they install one after the other. If
-    two replaced the same function, PostgreSQL would refuse the second.
+    Execute statements in one transaction, so that nothing is missing at any time. Processes that run ``migrate`` take turns:
+    if two replaced the same function, PostgreSQL would refuse the second.
     """
     dialect = dialect_of(using)
     with transaction.atomic(using=using), connections[using].cursor() as cursor:
@@ -121,7 +122,7 @@ def _install(*statements: str, using: str) -> None:
 
 
 def missing_triggers(using: str) -> list[str]:
-    """Names of triggers, and of functions that statements call, that are missing though their tables exist."""
+    """Names of triggers, and of functions that statements call, that are missing though our tables exist."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("triggers"))
         return missing_among({name for [name] in cursor.fetchall()}, using=using)
@@ -129,19 +130,7 @@ def missing_triggers(using: str) -> list[str]:
 
 def missing_among(there: Collection[str], *, using: str) -> list[str]:
     """The same, from the names that the statement ``triggers`` has returned."""
-    has_functions = dialect_of(using).has_trigger_functions
-    due = [name for name, table in CALLED.items() if has_functions and table in there]
-    missing = [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
-    kept = [name for name in KEPT if has_functions and f"timeline_{name}" not in there]
-    return missing + kept if kept and _has_migration_of_kept(using) else missing
-
-
-def _has_migration_of_kept(using: str) -> bool:
-    applied = MigrationRecorder(connections[using]).applied_migrations()
-    return ("timeline", kept_statements.SINCE) in applied
-
-
-def _possible(using: str, tables: Collection[str]) -> list[str]:
-    """The triggers for which all tables exist."""
-    wanted = triggers_of(using).items()
-    return [name for name, table in wanted if table in tables and NEEDED.get(name, table) in tables]
+    if kept_statements.TABLE not in there:
+        return []
+    functions = (*CALLED, *KEPT) if dialect_of(using).has_trigger_functions else ()
+    return [name for name in (*triggers_of(using), *functions) if f"timeline_{name}" not in there]

@@ -1,9 +1,8 @@
 """
-The tasks that Celery runs: ``timeline.poll``, ``timeline.run`` and ``timeline.maintain``. This needs the extra ``celery``.
+The Celery tasks ``timeline.poll``, ``timeline.run`` and ``timeline.maintain``. They need the extra ``celery``.
 
-Celery only carries messages about work that is due now. A message has the ids of tasks and the token of a claim. It is
-acknowledged before its tasks run, has no result and no time of its own, and Celery never retries it: the rows are the truth,
-and the next poll sends lost messages again.
+A message has ids of tasks and the token of a claim. It is acknowledged before its tasks run, has no result, and is never
+retried by Celery: the rows are the truth, and the next poll sends lost messages again.
 """
 
 from __future__ import annotations
@@ -14,31 +13,30 @@ from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.dispatch.acting_in_bulk import forget_bulk_actions
-from timeline.dispatch.claiming import ClaimedBatch, hand_back
-from timeline.dispatch.dispatching import dispatch
+from timeline.dispatch.claim import ClaimedBatch, hand_back
+from timeline.dispatch.poll import dispatch
+from timeline.engine.failures import OUT_OF_TIME
 from timeline.exceptions import BrokerUnavailable, NotRunHere
-from timeline.operations.answering import forget_answers
-from timeline.operations.identifying import confirm_site
-from timeline.operations.pruning import prune
-from timeline.operations.recurring import Ahead
-from timeline.operations.rolling_up import forget_figures, roll_up
-from timeline.operations.sweeping import sweep
+from timeline.features.bulk_actions.poll import forget_bulk_actions
+from timeline.features.machines.edges import see_edges
+from timeline.features.maintenance.adopt import confirm_site
+from timeline.features.maintenance.figures import forget_figures, roll_up
+from timeline.features.maintenance.prune import prune
+from timeline.features.recurring.verbs import NextBeginnings
+from timeline.features.sweep.verbs import sweep
+from timeline.operations.repeated_requests import forget_answers
 from timeline.signals import pruning
-from timeline.store.edges import see_edges
-from timeline.tasks.connecting import beside, renew
-from timeline.tasks.keeping import keeper_of
-from timeline.tasks.reaching import persist
-from timeline.tasks.sending import CelerySender
-from timeline.tasks.stopping import is_stopping
+from timeline.tasks.broker import CelerySender
+from timeline.tasks.connections import beside, keeper_of, persist, renew
+from timeline.tasks.shutdown import is_killed, is_stopping
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.names import worker_name
-from timeline.worker.pace import Pace
+from timeline.worker.process import PaceOfKinds, worker_name
 
 logger = logging.getLogger("timeline")
 
@@ -54,18 +52,17 @@ ROLLED_UP_AT_ONCE: Final = 100  # Batches of the log that are counted in one cal
 SWEPT_AT_ONCE: Final = 100  # Batches that are swept in one call.
 
 _sender = CelerySender()
-_ahead: Final[dict[str, Ahead]] = defaultdict(Ahead)  # For each database, in this process of the pool.
-_pace = Pace()  # The pace of this process of the pool.
+_ahead: Final[dict[str, NextBeginnings]] = defaultdict(
+    NextBeginnings
+)  # For each database, in this process of the pool.
+_pace = PaceOfKinds()  # The pace of this process of the pool.
+
+OUT_OF_TIME.append(SoftTimeLimitExceeded)
 
 
 @shared_task(name="timeline.poll", **OPTIONS)
 def poll(using: str = DEFAULT_DB_ALIAS) -> None:
-    """
-    Send due tasks on their way. Several processes may do so at once.
-
-    Args:
-        using: Database alias.
-    """
+    """Send due tasks on their way. Several processes may do so at once."""
     renew(using)
     try:
         dispatch(sender=_sender, wait=True, ahead=_ahead[using], now=story_now(using), using=using)
@@ -78,14 +75,9 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
 @shared_task(name="timeline.run", bind=True, **OPTIONS)
 def run(self: Any, task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Run a batch of claimed tasks. A worker that is told to stop gives back tasks that it has not started.
+    Run claimed tasks, in this order; rows that have another claim's token are left alone.
 
-    If the database does not answer, this waits for it; if it stays away, the message goes back to its queue.
-
-    Args:
-        task_ids: Ids of the rows, as text, in the order in which they should run.
-        token: The token of the claim; rows that are not claimed with it any more are left alone.
-        using: Database alias.
+    A worker that stops gives back tasks it has not started. If the database stays away, the message goes back to its queue.
     """
     batch = ClaimedBatch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
     if persist(lambda: _run(batch, using), using=using, stopping=is_stopping):
@@ -110,10 +102,17 @@ def _run(batch: ClaimedBatch, using: str) -> None:
         logger.error("%s", error.in_english())
         return
     name, keeper = worker_name(), keeper_of(using)
-    heartbeat = Heartbeat(using, stopping=is_stopping, pace=_pace, keeper=keeper, worker=name)
-    with heartbeat as watch, beside(using) as side_thread:
-        watch.give_sign()
-        run_batch(batch, watch=watch, using=using, worker=name, side_thread=side_thread)
+    heartbeat = Heartbeat(using, stopping=is_stopping, pace=_pace, keeper=keeper, worker=name, killed=is_killed)
+    try:
+        with heartbeat as watch, beside(using) as side_thread:
+            watch.give_sign()
+            run_batch(batch, watch=watch, using=using, worker=name, side_thread=side_thread)
+    except Exception:
+        raise
+    except BaseException:  # A handler ends this process.
+        if not is_killed():
+            hand_back([batch], using=using)
+        raise
     _pace.keep(using=using)
     if is_stopping():
         hand_back([batch], using=using)
@@ -122,12 +121,10 @@ def _run(batch: ClaimedBatch, using: str) -> None:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for changes that no signal saw. Delete answers of the API that are older than a day, and bulk actions that ended more
-    than a month ago. Delete runs and tasks that ended longer ago than ``TIMELINE["RETENTION"]``, if that is set. Count the log
-    into figures by the hour, and delete old figures.
+    Sweep for changes that no signal saw, delete what is old, and count the log into figures by the hour.
 
-    Args:
-        using: Database alias.
+    Old are answers of the API after a day, bulk actions a month after their end, and runs and tasks after
+    ``TIMELINE["RETENTION"]``, if that is set.
     """
     renew(using)
     _prune(using)

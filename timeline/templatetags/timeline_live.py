@@ -9,7 +9,7 @@ from django.template import Context, Library
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from timeline.live.streaming import can_stream
+from timeline.live.pages import can_stream
 
 register = Library()
 

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Self
-from uuid import UUID, uuid4
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
 
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from timeline.clocks import story_time
-from timeline.dispatch.acting_in_bulk import act_in_bulk
-from timeline.dispatch.staging import stage
-from timeline.engine.attempting import ANY_ATTEMPT
-from timeline.engine.running import run
-from timeline.lifecycle import State, Trigger
+from timeline.dispatch.poll import stage
+from timeline.engine.groups import run
+from timeline.features.bulk_actions.poll import act_in_bulk
+from timeline.features.holds.release import release_due
+from timeline.features.holds.store import not_on_hold, on_hold
+from timeline.features.limits.story import next_ready, with_place
+from timeline.features.recurring.verbs import recur
+from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
-from timeline.models.task import ScheduledTaskQuerySet
-from timeline.operations.recurring import Ahead, recur
-from timeline.operations.releasing import release_due
-from timeline.registry import registry
-from timeline.store.holds import not_on_hold, on_hold
-from timeline.store.limited_kinds import LimitedKind
-from timeline.store.limiting import take
-from timeline.testing.switching import autostart
+from timeline.testing.outcomes import StoryWatch, errors_of, noted
+from timeline.testing.present import present_test, running
+from timeline.testing.scope import AheadInTest, ClockScope, autostart
 from timeline.timing import check_time, offset_of
+from timeline.timing.keywords import known_units
+
+if TYPE_CHECKING:
+    from timeline.definition import Timeline
 
 MAX_RUN = 10_000
 
@@ -36,20 +40,42 @@ class StoryClock:
     Story time in a test's hands: within ``with StoryClock() as clock:`` it stands still until the test moves it.
 
     Moving it runs what falls due on the way, in order and inline, each task at its own time. Runs start by themselves within
-    the block, whatever ``TIMELINE["AUTOSTART"]`` says. Machine time (leases) stays real.
+    the block, whatever ``TIMELINE["AUTOSTART"]`` says. Machine time (leases, ``timeout=``) stays real.
+
+    What a handler raises is raised here, too, once its outcome is recorded; then the clock stands at the time of that task, and
+    can go on. What it raises to choose its ending is not, nor an error that a machine takes as an answer.
 
     Args:
         start: First story time (aware); left out: the real time.
+        only: Timelines that are run, and those that follow them: classes, or names such as ``trial`` or ``accounts.trial``.
+            None: as the mark ``timeline`` of the test says, else those that the test is about (see ``ClockScope``).
+        raises: Whether errors of handlers are raised. None: as the mark says, else True.
         using: Database alias whose tasks are run.
     """
 
-    def __init__(self, start: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS) -> None:
+    def __init__(
+        self,
+        start: datetime | None = None,
+        *,
+        only: Sequence[str | type[Timeline]] | None = None,
+        raises: bool | None = None,
+        using: str = DEFAULT_DB_ALIAS,
+    ) -> None:
         self.now = datetime.now(UTC) if start is None else check_time("start", start)
         self.using = using
-        self._ahead = Ahead()
+        test = present_test()
+        self.raises = (test.raises if test else True) if raises is None else raises
+        only = (test.only if test else ()) if only is None else only
+        file = test.file if test else sys._getframe(1).f_code.co_filename
+        self._scope = ClockScope(only, file=file, using=using)
+        self._ahead = AheadInTest()
+        self._ahead.scope = self._scope
+        self._kept: list[BaseException] | None = None
+        self._not_raised: Counter[str] = Counter()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(running(self))
         self._stack.enter_context(story_time(lambda: self.now))
         self._stack.enter_context(autostart(True))
         return self
@@ -57,10 +83,29 @@ class StoryClock:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
+    @contextmanager
+    def failing(self) -> Iterator[list[BaseException]]:
+        """Raise no errors of handlers within the block; gives a list of them, which grows."""
+        before, self._kept = self._kept, []
+        try:
+            yield self._kept
+        finally:
+            self._kept = before
+
+    def told(self) -> list[str]:
+        """What was run and what was left out so far, and errors that were not raised, in lines."""
+        kept = ", ".join(f"{what} ({count})" for what, count in sorted(self._not_raised.items()))
+        return [*self._scope.told(), *([f"Errors of handlers, not raised: {kept}."] if kept else [])]
+
+    def told_left_out(self) -> list[str]:
+        """What was left out so far, in lines."""
+        return list(self._scope.told_left_out())
+
     def set(self, at: datetime) -> None:
         """Set story time without running anything, also backwards."""
         self.now = check_time("at", at)
 
+    @known_units
     def advance(
         self,
         delta: timedelta = timedelta(0),
@@ -102,7 +147,9 @@ class StoryClock:
 
         Raises:
             AssertionError: if nothing is left to run and the condition does not hold, or after 10,000 tasks.
+            Exception: what a handler raised, unless ``raises`` is False.
         """
+        self._scope.begin()
         ran: list[ScheduledTask] = []
         end = None if callable(until) else check_time("until", until)
         while act_in_bulk(now=self.now, using=self.using):
@@ -110,16 +157,23 @@ class StoryClock:
         while not (callable(until) and until()):
             ready = self._next(end)
             if ready is None:
-                assert end is not None, f"Nothing is left to run, and the condition does not hold. It is {self.now}."
+                assert end is not None, self._in_vain()
                 self.now = max(self.now, end)
                 self._stage()  # What is on hold becomes due all the same.
                 break
             ran += self._run(ready)
             assert len(ran) < MAX_RUN, f"{MAX_RUN} tasks ran. Does one of them schedule itself again and again?"
+        self._scope.end(now=self.now)
         return ran
 
     def run_next(self) -> ScheduledTask | None:
-        """Move story time to the next task and run it; None if there is none."""
+        """
+        Move story time to the next task and run it; None if there is none.
+
+        Raises:
+            Exception: what its handler raised, unless ``raises`` is False.
+        """
+        self._scope.begin()
         while (task := self._next(None)) is not None:
             if ran := self._run(task):
                 return ran[0]
@@ -138,12 +192,12 @@ class StoryClock:
                 release_due(now=self.now, using=self.using)
                 held = on_hold(using=self.using)
             rows = ScheduledTask.objects.using(self.using).all()
-            tasks = not_on_hold(rows, held, task_keys=registry.task_keys())
+            tasks = not_on_hold(rows, held, task_keys=self._scope.task_keys())
             self._stage()
-            ready = self._ready(tasks)
+            ready = next_ready(tasks, using=self.using)
             if ready is not None:
                 return ready
-            upcoming = tasks.upcoming(self.now)
+            upcoming = tasks.ahead(self.now)
             if end is not None:
                 upcoming = upcoming.filter(scheduled_at__lte=end)
             first = upcoming.in_order().first()
@@ -151,6 +205,10 @@ class StoryClock:
             if until is None:
                 return first
             self.now = until
+
+    def _in_vain(self) -> str:
+        said = f"Nothing is left to run, and the condition does not hold. It is {self.now}."
+        return "\n".join([said, *self.told_left_out()])
 
     def _stage(self) -> None:
         while stage(now=self.now, using=self.using):
@@ -169,29 +227,27 @@ class StoryClock:
         token = None
         if task.limit_key:
             token = uuid4()
-            [task] = self._with_place(task, token)
-        return run(task_ids=[task.pk], clock=lambda: self.now, using=self.using, token=token, worker="story clock")
+            task = with_place(task, token, now=self.now, using=self.using)
+        watch = StoryWatch(self.using)
+        with errors_of(task) as errors:
+            ran = run(
+                task_ids=[task.pk],
+                clock=lambda: self.now,
+                using=self.using,
+                token=token,
+                worker="story clock",
+                watch=watch,
+            )
+            ran += watch.record_late(now=self.now)
+        self._scope.add(ran)
+        for attempt, error in errors.items():
+            self._answer(noted(error, task, attempt, now=self.now), task)
+        return ran
 
-    def _with_place(self, task: ScheduledTask, token: UUID) -> list[ScheduledTask]:
-        """Claim the one whose turn it is of those that compete with it."""
-        limit = registry.task(task.task_key)[1].limit
-        on_hold_too = on_hold(using=self.using).has_entities
-        return take(
-            Trigger.CLAIM,
-            LimitedKind(task.task_key, limit.most if limit else 0, on_hold_too),
-            [task.limit_key],
-            each=1,
-            attempts=ANY_ATTEMPT,
-            claim_token=token,
-            now=self.now,
-            using=self.using,
-        )
-
-    def _ready(self, tasks: ScheduledTaskQuerySet) -> ScheduledTask | None:
-        """What is available and may be under way: it needs no place, has one, or one is free."""
-        return next((task for task in tasks.ready() if not task.limit_key or task.slot or self._has_room(task)), None)
-
-    def _has_room(self, task: ScheduledTask) -> bool:
-        limit = registry.task(task.task_key)[1].limit
-        held = ScheduledTask.objects.using(self.using).filter(limit_key=task.limit_key, slot__gt=0).count()
-        return limit is not None and held < limit.most
+    def _answer(self, error: BaseException, task: ScheduledTask) -> None:
+        """Raise what a handler raised, unless the test is about failures."""
+        if self._kept is None and self.raises:
+            raise error
+        self._not_raised[f"{type(error).__qualname__} in {task.task_key}"] += 1
+        if self._kept is not None:
+            self._kept.append(error)

@@ -1,29 +1,16 @@
 """
-When: ``after``, ``before``, ``at``, ``on``, ``each_of``, ``wait_for``, ``approval`` and ``every``, relative to an anchor. Pure
-rules.
+When: a time relative to an anchor. Pure rules.
 
-Years, months, weeks and days are calendar units, counted on the wall clock of a time zone: 25 days later is the same
-time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
+Years, months, weeks and days are counted on the wall clock of a zone: 25 days later is the same time of day, also across a
+clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
 """
 
-from timeline.timing.awaiting import approval, wait_for
-from timeline.timing.distances import Distances, distances_of_days, distances_of_moments
-from timeline.timing.entering import on
-from timeline.timing.instants import (
-    EARLIEST,
-    LATEST,
-    as_anchor_value,
-    begins_at,
-    check_range,
-    check_time,
-    day_of,
-    in_utc,
-)
-from timeline.timing.offsets import Offset, offset_of
-from timeline.timing.repeating import Repeat
-from timeline.timing.spreading import LONGEST_SPREAD, is_spread, share_of
+from timeline.features.waits.times import approval, wait_for
+from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range, check_time, day_of, in_utc
+from timeline.timing.offsets import Distances, Offset, distances_of_days, distances_of_moments, offset_of
+from timeline.timing.repeats import LONGEST_SPREAD, Repeat, is_spread, share_of
 from timeline.timing.states import OF_STATE, Backoff, anchor_of, states_in, told_states
-from timeline.timing.whens import RUN_START, Approval, NamesTask, When, after, at, before, each_of, every
+from timeline.timing.whens import RUN_START, Approval, NamesTask, When, after, at, before, each_of, every, on
 from timeline.timing.windows import Window, window
 
 __all__ = [
@@ -46,7 +33,6 @@ __all__ = [
     "as_anchor_value",
     "at",
     "before",
-    "begins_at",
     "check_range",
     "check_time",
     "day_of",

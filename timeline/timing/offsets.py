@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import calendar
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 from django.utils.functional import lazy
 from django.utils.translation import gettext, ngettext_lazy
 
 from timeline.exceptions import DateOutOfRange
-from timeline.timing.instants import check_range
+from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range
 
 Problem = tuple[str, str]  # What is wrong, and the remedy.
 
 _SECONDS = ngettext_lazy("%(count)d second", "%(count)d seconds", "count")
 
+YEARS: Final = 5  # Before and after the given one; of what is farther away nothing is said.
+_BLOCKS: Final = (1, 10, 20, 29, 30, 31)  # Days of a month at which one begins. Clocks do not change twice in ten days.
+_DAY: Final = timedelta(days=1)
+_LAST: Final = timedelta(microseconds=1)
+
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """
-    A signed distance in time: calendar units first, then an exact duration.
-
-    Args:
-        months: Calendar months; if the target month lacks the day, its last day counts.
-        days: Calendar days on the wall clock of the zone.
-        exact: Duration added last.
-    """
+    """A signed distance: months (at most to the month's last day), days on the zone's wall clock, then an exact duration."""
 
     months: int = 0
     days: int = 0
@@ -34,15 +35,9 @@ class Offset:
 
     def apply(self, anchor: datetime, zone: tzinfo) -> datetime:
         """
-        Go that far from the anchor.
+        Go that far from an aware anchor, in the zone whose wall clock counts calendar units. In UTC.
 
-        Args:
-            anchor: Aware datetime.
-            zone: The zone whose wall clock counts calendar units.
-
-        Returns:
-            In UTC. If a clock change skips the wall-clock time, it is later by as much as the clock jumped; if the time comes
-            twice, the first counts.
+        A time that a clock change skips is later by as much as the clock jumped; of one that comes twice, the first counts.
 
         Raises:
             DateOutOfRange: if the result is outside 1970–9000.
@@ -102,12 +97,7 @@ def offset_of(
     minutes: float = 0,
     seconds: float = 0,
 ) -> Offset:
-    """
-    Make an offset from the units that ``after`` takes.
-
-    Raises:
-        ValueError: if a unit is negative or a calendar unit is not whole.
-    """
+    """The offset of the units that ``after`` takes; ``ValueError`` if one is negative, or a calendar unit not whole."""
     offset, problems = read_offset(years, months, weeks, days, delta, hours, minutes, seconds)
     if problems:
         raise ValueError(" ".join(problems[0]))
@@ -123,6 +113,11 @@ def read_offset(
     for unit, count in units.items():
         if type(count) is not int:
             problems.append((f"{unit}={count!r} is not a whole number.", "Use whole calendar units, or hours=…"))
+    if isinstance(delta, int | float):
+        problems.append(
+            (f"has the number {delta!r} without a unit.", f"Name the unit: days={delta!r}, hours={delta!r}.")
+        )
+        return Offset(), tuple(problems)
     try:
         exact = delta + timedelta(hours=hours, minutes=minutes, seconds=seconds)
     except (TypeError, ValueError, OverflowError):
@@ -132,3 +127,99 @@ def read_offset(
     if exact < timedelta(0) or min(units.values()) < 0:
         problems.append(("has a negative distance.", "Count forwards with after(), backwards with before()."))
     return Offset(years * 12 + months, weeks * 7 + days, exact), tuple(problems)
+
+
+class Distance(NamedTuple):
+    """From a base to the value of the anchor, and to the time that follows from it."""
+
+    to_anchor: timedelta
+    to_time: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """
+    Pieces of time, each from one of ``begins`` (UTC) to the next; ``known`` is None where distances are not the same in it.
+    """
+
+    begins: tuple[datetime, ...]
+    known: tuple[Distance | None, ...]
+
+
+@lru_cache(maxsize=256)
+def distances_of_moments(offset: Offset, zone: tzinfo, year: int) -> Distances:
+    """Distances from anchors that are moments, which are the base. ``year``: about when, if there are calendar units."""
+    if not (offset.months or offset.days):
+        known = Distance(timedelta(0), offset.exact)
+        first, last = max(EARLIEST, EARLIEST - offset.exact), min(LATEST, LATEST - offset.exact)
+        return Distances((first, last), (known, None))
+    return _joined(_pieces_of_moments(offset, zone, year))
+
+
+@lru_cache(maxsize=256)
+def distances_of_days(offset: Offset, zone: tzinfo, year: int) -> Distances:
+    """The same for anchors that are days; the base is midnight in UTC."""
+    return _joined(_pieces_of_days(offset, zone, year))
+
+
+def _pieces_of_moments(offset: Offset, zone: tzinfo, year: int) -> Iterator[tuple[datetime, Distance | None]]:
+    def at(moment: datetime) -> tuple[Distance | None, object]:
+        time_ = offset.apply(moment, zone)
+        return Distance(timedelta(0), time_ - moment), (_from_utc(moment, zone), _from_utc(time_, zone))
+
+    days = list(_days(year))
+    starts = [_midnight(day, zone) for day in days]
+    begins = 0
+    while begins < len(days) - 1:
+        ends = begins + 1
+        while ends < len(days) - 1 and days[ends].day not in _BLOCKS:
+            ends += 1
+        if _same(at, starts[begins], starts[ends] - _LAST) is None:
+            ends = begins + 1
+        yield starts[begins], _same(at, starts[begins], starts[ends] - _LAST)
+        begins = ends
+    yield starts[-1], None
+
+
+def _same(at: Callable[[datetime], tuple[Distance | None, object]], first: datetime, last: datetime) -> Distance | None:
+    """The distance if it is one and the same from the first moment to the last, and no clock changes between them."""
+    try:
+        known = at(first)
+        return known[0] if known == at(last) else None
+    except DateOutOfRange:
+        return None
+
+
+def _pieces_of_days(offset: Offset, zone: tzinfo, year: int) -> Iterator[tuple[datetime, Distance | None]]:
+    for day in _days(year):
+        base = datetime.combine(day, time.min, tzinfo=UTC)
+        try:
+            value = as_anchor_value(day, zone, "day") or base
+            yield base, Distance(value - base, offset.apply(value, zone) - base)
+        except DateOutOfRange:
+            yield base, None
+    yield base + _DAY, None
+
+
+def _joined(pieces: Iterator[tuple[datetime, Distance | None]]) -> Distances:
+    begins, known = list[datetime](), list[Distance | None]()
+    for begin, distance in pieces:
+        if not known or known[-1] != distance:
+            begins.append(begin)
+            known.append(distance)
+    return Distances(tuple(begins), tuple(known))
+
+
+def _days(year: int) -> Iterator[date]:
+    day, last = date(max(year - YEARS, EARLIEST.year + 1), 1, 1), date(min(year + YEARS, LATEST.year - 1), 12, 31)
+    while day <= last:
+        yield day
+        day += _DAY
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day, time.min, tzinfo=zone).astimezone(UTC)
+
+
+def _from_utc(moment: datetime, zone: tzinfo) -> timedelta | None:
+    return moment.astimezone(zone).utcoffset()

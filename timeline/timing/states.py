@@ -30,14 +30,7 @@ class Delays(Protocol):
 
 @dataclass(frozen=True)
 class Backoff:
-    """
-    How a timer of a state comes later with each try.
-
-    Args:
-        delays: How long to wait before each try, and how many tries there are.
-        spent: The event that comes instead when the tries are used up; empty: they never are.
-        is_spent: Whether this is the timer of that event.
-    """
+    """How a timer of a state comes later with each try. ``spent``: the event that comes when tries are used up."""
 
     delays: Delays
     spent: str = ""
@@ -55,7 +48,7 @@ class Backoff:
     def describe(self, said: str) -> str:
         """Say it in words, in the present language."""
         if self.is_spent:
-            return str(_("%(when)s for the %(most)s. time in a row")) % {
+            return str(_("%(when)s, as try number %(most)s in a row")) % {
                 "when": said,
                 "most": self.delays.max_attempts,
             }

@@ -12,8 +12,9 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import DateOutOfRange
+from timeline.timing.keywords import known_keywords
 from timeline.timing.offsets import Offset, Problem, read_offset
-from timeline.timing.repeating import LONGEST_SERIES, Repeat, read_repeat
+from timeline.timing.repeats import LONGEST_SERIES, Repeat, read_repeat
 from timeline.timing.states import (
     OF_STATE,
     Backoff,
@@ -65,13 +66,7 @@ class NamesTask(Protocol):
 
 @dataclass(frozen=True)
 class Approval:
-    """
-    The question that a person has to decide.
-
-    Args:
-        name: ``refund``; its events are ``refund.approved`` and ``refund.rejected``.
-        by: Permission of people who may decide, ``shop.approve_refund``.
-    """
+    """The question that a person has to decide, ``refund``. ``by``: permission of people who may, ``shop.approve_refund``."""
 
     name: str
     by: str
@@ -90,25 +85,16 @@ class Approval:
 @dataclass(frozen=True)
 class When:
     """
-    A time relative to an anchor. Made by ``after``, ``before``, ``at``, ``each_of``, ``wait_for``, ``approval`` and
-    ``every``.
+    A time relative to an anchor. Made by ``after``, ``before``, ``at``, ``each_of``, ``wait_for``, ``approval``, ``every``.
 
     Args:
-        verb: ``after``, ``before`` or ``at``.
-        anchor: ``start`` (of the run), ``field:<name>`` (of the entity), ``end:<name>`` (another task has completed),
-            ``ended:<name>`` (it has ended, in any way), ``each:<name>`` (it has completed, and fanned out) or
-            ``state:<names>`` (a machine has entered one of these states).
-        offset: Signed distance from the anchor.
-        predecessor: The other task, if the anchor is its end.
-        problems: What is wrong with it, as (problem, remedy); the timeline's class reports them with its name.
-        awaits: Events; each of them makes the task due at once.
-        awaits_key: Key of these events; empty: any.
-        awaits_of: The other entity whose events count: foreign keys that lead there from the entity, or a function of the
-            entity.
+        anchor: ``start`` of the run, ``field:<name>`` of the entity, ``state:<names>`` of a machine (entered); of another task,
+            ``end:`` (completed), ``ended:`` (in any way) or ``each:`` (completed, and fanned out).
+        problems: What is wrong with it, as (problem, remedy).
+        awaits: Events, each of which makes the task due at once; with ``awaits_key``, if any.
+        awaits_of: The entity whose events count: foreign keys that lead there, or a function of the entity.
         approval: Who may decide by these events; None: anybody who emits them.
-        repeats: How the task is repeated from this time on; None: it comes once.
-        during: States of a machine; only in these states there is a row; none: it is bound to no state.
-        backoff: How it comes later with each try; None: it does not.
+        during: States of a machine in which there is a row; none: it is bound to no state.
         tells: For a timer: the event that comes then; empty: a handler is entered.
     """
 
@@ -157,12 +143,7 @@ class When:
         return self.anchor.startswith("ended:")
 
     def resolve(self, anchor_value: datetime, zone: tzinfo) -> datetime:
-        """
-        Compute the time from the anchor's value; see ``Offset.apply``.
-
-        Raises:
-            DateOutOfRange: naming the field, or the other anchor.
-        """
+        """The time from the anchor's value; see ``Offset.apply``. ``DateOutOfRange`` names the anchor."""
         try:
             return self.offset.apply(anchor_value, zone)
         except DateOutOfRange as error:
@@ -207,6 +188,7 @@ class When:
         return getattr(self.awaits_of, "__name__", type(self.awaits_of).__name__)
 
 
+@known_keywords
 def after(
     anchor: str | NamesTask | timedelta | None = None,
     /,
@@ -235,6 +217,8 @@ def after(
         ended: Whether any end of the task counts: completed, discarded or cancelled. False: it must have completed.
         backoff, spent: For a timer of a machine; see ``on``.
     """
+    if isinstance(anchor, int | float):
+        anchor, more = None, (anchor, *more)
     durations: list[Any] = [one for one in (anchor, *more) if isinstance(one, timedelta)]
     delta: Any = next((one for one in more if not isinstance(one, str | timedelta)), sum(durations, timedelta(0)))
     anchor = None if isinstance(anchor, timedelta) else anchor
@@ -267,6 +251,7 @@ def when_in(states: Iterable[Any], offset: Offset, problems: tuple[Problem, ...]
     return When("after", anchor_of(named), offset, None, problems, during=named, backoff=known)
 
 
+@known_keywords
 def each_of(task: NamesTask, /) -> When:
     """
     Once for each occurrence that a task of the same timeline fans out (``self.fan_out(…)`` in its handler), at once when that
@@ -281,6 +266,7 @@ def each_of(task: NamesTask, /) -> When:
     return When("after", f"each:{task.name}", Offset(), task)
 
 
+@known_keywords
 def every(
     delta: timedelta = timedelta(0),
     /,
@@ -319,6 +305,7 @@ def every(
     return When("after", RUN_START, begins, None, (*problems, *wrong), repeats=repeats)
 
 
+@known_keywords
 def before(
     anchor: str,
     delta: timedelta = timedelta(0),
@@ -350,6 +337,7 @@ def before(
     return When("before", f"field:{anchor}", -offset, None, (*problems, *_field_problems(anchor)))
 
 
+@known_keywords
 def at(anchor: str, /) -> When:
     """Exactly at a date of the entity; ``anchor`` is the name of its date or datetime field."""
     if not isinstance(anchor, str):
@@ -383,3 +371,33 @@ def _field_problems(name: str) -> tuple[Problem, ...]:
     if name.isidentifier():
         return ()
     return ((f"{name!r} is not the name of a field.", "Name a date or datetime field of the entity itself."),)
+
+
+@known_keywords
+def on(
+    *states: str,
+    years: int = 0,
+    months: int = 0,
+    weeks: int = 0,
+    days: int = 0,
+    hours: float = 0,
+    minutes: float = 0,
+    seconds: float = 0,
+    backoff: Any = None,
+    spent: str = "",
+) -> When:
+    """
+    In a state of a machine: the row is there exactly while the run is in that state, and is due at the entry, or later.
+
+    Each entry into a state makes a new row. When the state is left, the row is cancelled (``state``) unless it has ended.
+
+    Args:
+        states: One state, or several.
+        years, months, weeks, days: Whole calendar units after the entry.
+        hours, minutes, seconds: Exact units.
+        backoff: For a timer: a ``Retry``, instead of a distance. The timer comes later with each try.
+        spent: The event that comes instead, at once, when ``max_attempts`` tries have been used.
+    """
+    offset, problems = read_offset(years, months, weeks, days, timedelta(0), hours, minutes, seconds)
+    wrong = (*state_problems(states), *backoff_problems(backoff, spent, offset))
+    return when_in(states, offset, (*problems, *wrong), backoff, spent)

@@ -1,8 +1,8 @@
 """
-``window``: the hours in which a task may be due, and what happens to a task whose time is outside. Pure rules.
+``window``: the hours in which a task may be due. Pure rules.
 
-The clock may show the same time twice: then an opening starts at the first and ends at the second. If a clock change skips a
-time, it is later by as much as the clock jumped.
+Of a time that the clock shows twice, an opening starts at the first and ends at the second. One that a clock change skips is
+later by as much as the clock jumped.
 """
 
 from __future__ import annotations
@@ -11,22 +11,59 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
 
 from django.db import Error
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput
-from timeline.timing.holidays import holidays_of
+from timeline.timing.keywords import known_keywords
 from timeline.timing.offsets import Problem
+
+IsHoliday = Callable[[date], bool]
 
 DAY: Final = timedelta(days=1)
 AHEAD: Final = 400  # An opening has to come within so many days.
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-
 Outside = Literal["next", "previous", "cancel"]
 Span = tuple[time, time]
+
+
+def holidays_of(given: Any) -> tuple[IsHoliday | None, Problem | None]:
+    """Which days are holidays (None: no day), of a country, a country and part, dates or a function; and what is wrong."""
+    if given is None or callable(given):
+        return given, None
+    named = (given,) if isinstance(given, str) else given
+    if isinstance(named, tuple) and len(named) in (1, 2) and all(isinstance(part, str) for part in named):
+        return _of_country(*named)
+    if isinstance(given, Collection) and all(_is_day(day) for day in given):
+        return frozenset(given).__contains__, None
+    remedy = 'Give the code of a country, "DE", or of a part of it, ("DE", "BY"); dates; or a function of a date.'
+    return None, (f"has a window with holidays = {given!r:.80}.", remedy)
+
+
+def _is_day(day: object) -> bool:
+    return isinstance(day, date) and not isinstance(day, datetime)
+
+
+def _of_country(country: str, part: str | None = None) -> tuple[IsHoliday | None, Problem | None]:
+    try:
+        from holidays import country_holidays  # noqa: PLC0415 (it takes long, and few need it)
+    except ImportError:  # pragma: no cover (our tests have it)
+        problem = "has a window with holidays of a country, for which a package is missing."
+        return None, (problem, 'Install it: pip install "django-entity-timeline[holidays]"; or give dates.')
+    try:
+        known = country_holidays(country, subdiv=part)
+    except NotImplementedError:
+        named = country if part is None else (country, part)
+        return None, (f"has a window with holidays = {named!r}.", "The package holidays knows no such country or part.")
+
+    @lru_cache(maxsize=4096)
+    def is_holiday(day: date) -> bool:
+        return day in known
+
+    return is_holiday, None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +74,8 @@ class Window:
     Args:
         spans: Start and end on a wall clock; if the end is not later than the start, it is on the next day.
         weekdays: Days on which spans begin; 0 for Monday, to 6.
-        is_holiday: Tells whether a day is a holiday, on which no span begins.
-        outside: What happens to a time outside.
         zone: The zone of the wall clock; None: the zone in which its timeline counts days.
         said: The window as it was written, for people.
-        problems: What is wrong with the declaration.
     """
 
     spans: tuple[Span, ...]
@@ -57,13 +91,7 @@ class Window:
         return self.next_open(moment, zone) == moment
 
     def next_open(self, moment: datetime, zone: tzinfo) -> datetime:
-        """
-        Find the first moment, from this one on, at which it is open; if there is none within 400 days, the last of these.
-
-        Args:
-            moment: Aware.
-            zone: The zone of the wall clock, unless the window has its own.
-        """
+        """The first moment from this one on at which it is open, or 400 days later if there is none."""
         zone = self.zone or zone
         first = moment.astimezone(zone).date() - DAY  # The opening that began yesterday may still be open.
         for day in (first + DAY * number for number in range(AHEAD)):
@@ -83,14 +111,7 @@ class Window:
         return None
 
     def shifted(self, moment: datetime, zone: tzinfo, now: datetime) -> datetime:
-        """
-        When a task is due that has this time.
-
-        Args:
-            moment: Aware.
-            zone: As for ``next_open``.
-            now: If the result would be earlier than this, it is the next opening.
-        """
+        """When a task is due that has this time. A result before ``now`` is the next opening instead."""
         if self.outside == "cancel" or self.is_open(moment, zone):
             return moment
         if self.outside == "previous":
@@ -101,14 +122,9 @@ class Window:
 
     def spread_over(self, opens: datetime, share: timedelta, spread: timedelta, zone: tzinfo) -> datetime:
         """
-        When a task is due that has a share of a spread: both count only while it is open, so that none wait for an opening
-        together, and none is due later than the spread allows.
+        When a task is due that has a share of a spread, from ``opens`` on, at which the window is open.
 
-        Args:
-            opens: When it is open, and the spread begins. Aware.
-            share: Shorter than ``spread``.
-            spread: Within which tasks are due.
-            zone: As for ``next_open``.
+        Both count only while it is open: tasks do not gather at an opening, and none is due later than the spread allows.
         """
         spans = self._open_within(opens, opens + spread, self.zone or zone)
         left = share * (sum((ends - begins for begins, ends in spans), timedelta(0)) / spread)
@@ -160,6 +176,7 @@ def _openings(spans: tuple[Span, ...], day: date, zone: tzinfo) -> list[tuple[da
     return sorted(found)
 
 
+@known_keywords
 def window(
     *spans: str,
     days: str = "mon-sun",
@@ -174,10 +191,10 @@ def window(
         spans: Each with start and end, on a wall clock, to the minute; ``"22:00-06:00"`` goes over midnight, and
             ``"00:00-24:00"`` is the whole day.
         days: Days on which spans begin: ``"mon-fri"``, ``"mon,wed"``, ``"sat-mon"``.
-        holidays: Days on which no span begins: the code of a country, or of a country and its part, as in the package
-            ``holidays`` (extra ``holidays``); dates; or a function of a date.
-        outside: What happens to a time outside: ``"next"``: due at the next opening; ``"previous"``: due at the last opening
-            before, or at the next if that has passed; ``"cancel"``: the task is cancelled when its time comes.
+        holidays: Days on which no span begins: dates, or a function of a date. Or the code of a country, or of a country and
+            its part, as in the package ``holidays`` (extra ``holidays``).
+        outside: What happens to a time outside. ``"next"``: due at the next opening. ``"previous"``: due at the last opening
+            before, or at the next if that has passed. ``"cancel"``: the task is cancelled when its time comes.
         zone: Name of the time zone of the hours; left out: that of the entity, or the site's.
 
     Returns:

@@ -1,5 +1,1 @@
-"""
-Webhooks: tell receivers elsewhere where machines came to and how tasks ended.
-
-An app of its own, ``timeline.webhooks``; needs the extra ``webhooks``.
-"""
+"""Webhooks: tell receivers elsewhere where machines came to and how tasks ended. Needs the extra ``webhooks``."""

@@ -20,16 +20,22 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.reading.tallies import Amount
-from timeline.store.isolating import atomic
-from timeline.webhooks.alarming import Alarming
-from timeline.webhooks.deleting import MAX_COUNTED, delete_endpoints, deliveries_to
-from timeline.webhooks.disabling import disable, enable, replay, rotate
-from timeline.webhooks.locking import lock_endpoints
-from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
+from timeline.store.isolation_level import atomic
+from timeline.webhooks.admin_lists import FRAME, Alarming, asked_of_choices, asked_of_moment, asked_of_relation
+from timeline.webhooks.disabling import (
+    MAX_COUNTED,
+    delete_endpoints,
+    deliveries_to,
+    disable,
+    enable,
+    lock_endpoints,
+    replay,
+    rotate,
+)
+from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint, State
 from timeline.webhooks.opening import check_endpoint
-from timeline.webhooks.replaying import Replaying
+from timeline.webhooks.replay_page import Replaying
 from timeline.webhooks.secrets import encrypted, new_secret
-from timeline.webhooks.theming import FRAME
 
 MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
@@ -95,6 +101,17 @@ class EndpointAdmin(Alarming, Replaying):
         """Show how one does that is there; of a new one there is nothing to tell."""
         return self.readonly_fields if obj else ()
 
+    def get_fields(self, request: HttpRequest, obj: Endpoint | None = None) -> list[Any]:
+        """Show the URL to who may change it; to others its host."""
+        fields = list(super().get_fields(request, obj))
+        hides = obj is not None and not self.has_change_permission(request, obj)
+        return ["masked_url" if hides and name == "url" else name for name in fields]
+
+    @admin.display(description=pgettext_lazy("timeline", "URL"))
+    def masked_url(self, endpoint: Endpoint) -> str:
+        """Where it is, without what may be a secret."""
+        return endpoint.masked_url
+
     def save_model(self, request: HttpRequest, obj: Endpoint, form: Any, change: bool) -> None:
         """Give a new one its secret, to be shown once."""
         if change:
@@ -156,10 +173,7 @@ class EndpointAdmin(Alarming, Replaying):
     def get_deleted_objects(
         self, objs: Iterable[Endpoint], request: HttpRequest
     ) -> tuple[list[str], dict[str, Any], set[str], list[str]]:
-        """
-        Say how many deliveries go with endpoints, and not which, as there may be very many. Whoever may delete an endpoint
-        may delete what was sent to it, as in the API.
-        """
+        """Say how many deliveries go with endpoints, not which. Who may delete an endpoint may delete what was sent to it."""
         endpoints = list(objs)
         count = deliveries_to([endpoint.pk for endpoint in endpoints], using=self.get_queryset(request).db)
         counts = {
@@ -200,6 +214,11 @@ class DeliveryAdmin(Alarming):
 
     list_display = ("topic", "receiver", "about", "state", "attempts", "status", "created_at")
     list_filter = ("state", "endpoint", "created_at")
+    lookups: ClassVar = {
+        **asked_of_choices("state", State.choices),
+        **asked_of_relation("endpoint"),
+        **asked_of_moment("created_at"),
+    }
     list_select_related = ("endpoint",)
     ordering = ("-id",)
     show_full_result_count = False

@@ -10,6 +10,8 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from timeline.suggestions import did_you_mean
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -50,12 +52,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 def get_settings() -> Settings:
-    """
-    Read ``settings.TIMELINE_WEBHOOKS`` as it is now.
-
-    Raises:
-        ImproperlyConfigured: for an unknown name or a value of the wrong kind.
-    """
+    """Read ``TIMELINE_WEBHOOKS`` as it is now; ``ImproperlyConfigured`` for an unknown name or a wrong kind."""
     given: dict[str, Any] = getattr(settings, "TIMELINE_WEBHOOKS", {})
     if not isinstance(given, dict):
         raise ImproperlyConfigured(f"TIMELINE_WEBHOOKS is {given!r:.60}. Make it a dict.")
@@ -67,8 +64,10 @@ def get_settings() -> Settings:
 def _check(name: str, value: object) -> None:
     """See that a value fits. What is wrong with one is said without it: among them are keys."""
     if name not in _KINDS:
-        known = ", ".join(field.name for field in fields(Settings))
-        raise ImproperlyConfigured(f"TIMELINE_WEBHOOKS[{name!r}] is not a setting. Known: {known}.")
+        known = [field.name for field in fields(Settings)]
+        meant = did_you_mean(name, known)
+        said = f"TIMELINE_WEBHOOKS[{name!r}] is not a setting. {meant} Known: {', '.join(known)}."
+        raise ImproperlyConfigured(" ".join(said.split()))
     wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
     if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
         problem = f"TIMELINE_WEBHOOKS[{name!r}] is of type {type(value).__name__}. Give a value of type {wanted}."

@@ -1,23 +1,48 @@
-"""Disable and enable endpoints, rotate their secrets, and send again what was sent before."""
+"""Disable, enable and delete endpoints, rotate their secrets, and send again what was sent before."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from timeline.exceptions import InvalidInput
 from timeline.payloads import check_text
-from timeline.store.alerting import alert_disabled
-from timeline.store.isolating import atomic
-from timeline.webhooks.models import Code, Delivery, Disabled, Endpoint, State
+from timeline.store.alerts import alert_disabled
+from timeline.store.isolation_level import atomic
+from timeline.webhooks.facts import KEPT_UP
+from timeline.webhooks.models import Code, Delivery, DeliveryQuerySet, Disabled, Endpoint, State
 from timeline.webhooks.secrets import encrypted, new_secret
-from timeline.webhooks.writing import KEPT_UP
 
 MAX_REASON: Final = 200
+MAX_COUNTED: Final = 10_000  # Beyond it, it says that there are more.
+
+
+def lock_endpoints(
+    keys: Iterable[UUID], *, skip_locked: bool = False, to_delete: bool = False, using: str
+) -> dict[UUID, Endpoint]:
+    """
+    Lock endpoints in the order of their keys, and read those there. Deliveries are still written to them meanwhile.
+
+    ``skip_locked`` leaves out what somebody else has locked; ``to_delete`` waits for writers, and lets nobody begin.
+    """
+    rows = Endpoint.objects.using(using).filter(pk__in=set(keys)).order_by("pk")
+    return {row.pk: row for row in rows.select_for_update(no_key=not to_delete, skip_locked=skip_locked)}
+
+
+def lock_keys(keys: Iterable[UUID], *, using: str) -> None:
+    """The same for who reads no more of endpoints: in a migration, columns of later ones are not there yet."""
+    rows = Endpoint.objects.using(using).filter(pk__in=set(keys)).order_by("pk")
+    len(rows.select_for_update(no_key=True).values_list("pk", flat=True))
+
+
+def lock_deliveries(deliveries: DeliveryQuerySet) -> None:
+    """Lock deliveries, before attempts of theirs are written or deleted. The caller has the locks of their endpoints."""
+    len(deliveries.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))
 
 
 def disable(endpoint: Endpoint, code: Disabled, *, reason: str = "", now: datetime, using: str) -> int:
@@ -57,11 +82,17 @@ def _alert(endpoint: Endpoint, cancelled: int, now: datetime, using: str) -> Non
 def enable(endpoint: Endpoint, *, now: datetime, using: str) -> None:  # noqa: ARG001 (the signature of what is done to one)
     """Send to it again, from now on. What was cancelled meanwhile is sent by ``replay``."""
     endpoint.disabled_at, endpoint.disabled_code, endpoint.disabled_reason = None, "", ""
-    endpoint.failures, endpoint.failing_since, endpoint.probe_at = 0, None, None
-    endpoint.save(
-        using=using,
-        update_fields=["disabled_at", "disabled_code", "disabled_reason", "failures", "failing_since", "probe_at"],
-    )
+    endpoint.failures, endpoint.failing_since, endpoint.probe_at, endpoint.quiet_until = 0, None, None, None
+    changed = [
+        "disabled_at",
+        "disabled_code",
+        "disabled_reason",
+        "failures",
+        "failing_since",
+        "probe_at",
+        "quiet_until",
+    ]
+    endpoint.save(using=using, update_fields=changed)
 
 
 def rotate(endpoint: Endpoint, *, now: datetime, using: str) -> str:
@@ -147,3 +178,17 @@ def replayable(
     left_out = [State.WAITING, State.DELIVERED] if missed else [State.WAITING]
     written = Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(body="")  # Else it was erased.
     return written.exclude(state__in=left_out)
+
+
+def delete_endpoints(keys: Iterable[UUID], *, using: str) -> None:
+    """Delete them, once those have committed who write deliveries to them; nobody writes any meanwhile."""
+    with atomic(using=using):
+        locked = lock_endpoints(keys, to_delete=True, using=using)
+        lock_deliveries(Delivery.objects.using(using).filter(endpoint__in=locked))
+        Endpoint.objects.using(using).filter(pk__in=locked).delete()
+
+
+def deliveries_to(keys: Iterable[UUID], *, using: str) -> int:
+    """Count the deliveries that would be deleted with these endpoints: one more than ``MAX_COUNTED`` at most."""
+    deliveries = Delivery.objects.using(using).filter(endpoint__in=list(keys)).order_by()
+    return deliveries.values("pk")[: MAX_COUNTED + 1].count()

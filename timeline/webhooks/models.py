@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 from django.db import models
 from django.db.models import Q
@@ -12,7 +13,7 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.ids import uuid7
 from timeline.models.columns import EntityColumns
-from timeline.webhooks.pacing import PAUSED_AFTER
+from timeline.webhooks.retry import PAUSED_AFTER
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -44,7 +45,8 @@ class Endpoint(models.Model):
     Where deliveries are sent.
 
     ``failures`` are those since the last delivery that arrived, and ``failing_since`` is when the first of them was. After five
-    it is paused: one delivery at a time is tried, from ``probe_at`` on, and the first that arrives lets all others go.
+    it is paused: one delivery at a time is tried, from ``probe_at`` on, and the first that arrives lets all others go. Before
+    ``quiet_until`` nothing is sent: it has asked for that, which is no failure of its.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -69,6 +71,7 @@ class Endpoint(models.Model):
         pgettext_lazy("timeline", "failing since"), editable=False, null=True, blank=True
     )
     probe_at = models.DateTimeField(editable=False, null=True, blank=True)
+    quiet_until = models.DateTimeField(editable=False, null=True, blank=True)
     disabled_at = models.DateTimeField(pgettext_lazy("timeline", "disabled at"), editable=False, null=True, blank=True)
     disabled_code = models.CharField(
         _("disabled because"), max_length=8, choices=Disabled.choices, editable=False, blank=True, default=""
@@ -83,7 +86,20 @@ class Endpoint(models.Model):
         verbose_name_plural = pgettext_lazy("timeline", "endpoints")
 
     def __str__(self) -> str:
-        return self.description or self.url
+        return self.description or f"{self.host} #{self.pk.hex[-6:]}"
+
+    @property
+    def host(self) -> str:
+        """What its URL says to everybody: what stands behind the host may be a secret."""
+        try:
+            return urlsplit(self.url).hostname or "?"
+        except ValueError:
+            return "?"
+
+    @property
+    def masked_url(self) -> str:
+        """What is shown for its URL to who may not change it."""
+        return f"{self.host}/…"
 
     @property
     def is_enabled(self) -> bool:

@@ -7,23 +7,18 @@ from datetime import datetime
 
 from django.core.exceptions import ValidationError
 
-from timeline.webhooks.guarding import Refused, check_url
+from timeline.webhooks.connect import NotCalled, check_url
+from timeline.webhooks.facts import check_topics
 from timeline.webhooks.models import Endpoint, Ordered
 from timeline.webhooks.secrets import encrypted, new_secret
-from timeline.webhooks.topics import check_topics
 
 
 def check_endpoint(url: str, topics: object) -> None:
-    """
-    See that an endpoint may be as it is asked for. Its name is looked up at each delivery, not here.
-
-    Raises:
-        ValidationError: of ``url`` and ``topics``.
-    """
+    """See that an endpoint may be; its name is looked up at each delivery. ``ValidationError`` of ``url`` and ``topics``."""
     problems: dict[str, list[str]] = {}
     try:
         check_url(url)
-    except Refused as refused:
+    except NotCalled as refused:
         problems["url"] = [str(refused)]
     try:
         check_topics(topics)

@@ -1,12 +1,12 @@
-"""
-What the package tells, taken down: in the transaction of a move or an ending, a delivery for each endpoint that wants it.
-"""
+"""What the package tells, taken down: in the transaction of a move or an ending, a delivery for each endpoint that wants it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from time import monotonic
+from typing import Any, Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from django.db import connections, router, transaction
 from django.db.models import Case, F, Value, When
@@ -16,13 +16,68 @@ from timeline.clocks import story_now
 from timeline.models import EntityRef
 from timeline.models.kin import about_entity
 from timeline.signals import Ending, Entered, Trouble
-from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
-from timeline.webhooks.knowing import forget, is_any
-from timeline.webhooks.locking import lock_deliveries, lock_endpoints, lock_keys
-from timeline.webhooks.models import Attempt, Delivery, State
-from timeline.webhooks.pruning import prune_deliveries
-from timeline.webhooks.signing_on import find_trouble
-from timeline.webhooks.writing import write_deliveries
+from timeline.webhooks.conf import get_settings
+from timeline.webhooks.disabling import lock_deliveries, lock_endpoints, lock_keys
+from timeline.webhooks.facts import Fact, fact_of_ending, fact_of_entry, write_deliveries
+from timeline.webhooks.models import Attempt, Delivery, Endpoint, State
+from timeline.webhooks.upkeep import find_trouble, prune_deliveries
+
+_known: dict[str, _Known] = {}
+_changing: WeakKeyDictionary[Any, Any] = (
+    WeakKeyDictionary()
+)  # Connection → the outermost block that has changed endpoints.
+_BATCH: Final = 1000
+
+
+class _Known(NamedTuple):
+    any: bool
+    of_tasks: bool
+    until: float
+
+
+def is_any(*, using: str, of_tasks: bool = False) -> bool:
+    """Whether there is an endpoint that is enabled, and, with ``of_tasks``, wants to be told of tasks."""
+    if _is_changing(using):
+        known = _ask(using)
+    elif (found := _known.get(using)) is not None and monotonic() < found.until:
+        known = found
+    else:
+        known = _known[using] = _ask(using)
+    return known.of_tasks if of_tasks else known.any
+
+
+def forget(using: str) -> None:
+    """Ask anew the next time; in a transaction, each time until it has ended."""
+    _known.pop(using, None)
+    if (block := _outermost(using)) is not None:
+        _changing[connections[using]] = block
+
+
+def assume_none(using: str) -> None:
+    """Take it that there is none, as a process does that has asked. For tests that count statements."""
+    _known[using] = _Known(False, False, float("inf"))
+
+
+def _is_changing(using: str) -> bool:
+    changed = _changing.get(connections[using])
+    if changed is not None and changed is not _outermost(using):
+        del _changing[connections[using]]
+        return False
+    return changed is not None
+
+
+def _outermost(using: str) -> Any:
+    """The block that the open transaction ends with, but for that of a test; None: there is none."""
+    connection: Any = connections[using]
+    return next((block for block in connection.atomic_blocks if not block._from_testcase), None)
+
+
+def _ask(using: str) -> _Known:
+    if not router.allow_migrate_model(using, Endpoint):  # A database of the host's that has no such table.
+        return _Known(False, False, float("inf"))
+    wanted = list(Endpoint.objects.using(using).filter(disabled_at=None).values_list("topics", flat=True))
+    of_tasks = any(topic.startswith("task.") for topics in wanted for topic in topics)
+    return _Known(bool(wanted), of_tasks, monotonic() + get_settings().LOOK_AGAIN.total_seconds())
 
 
 def on_entered(*, using: str, entries: Sequence[Entered], **_extra: Any) -> None:
@@ -64,9 +119,6 @@ def on_relabelled(*, old: str, new: str, using: str, **_extra: Any) -> None:
     while keys := list(left.select_for_update(no_key=True).values_list("pk", flat=True)[:_BATCH]):
         Delivery.objects.using(using).filter(pk__in=keys).update(entity_label=new, order_key=order_key)
         left = left.filter(pk__gt=keys[-1])
-
-
-_BATCH: Final = 1000
 
 
 def on_endpoint(*, using: str, **_extra: Any) -> None:

@@ -1,8 +1,4 @@
-"""
-Secrets of endpoints: random, shown once, and stored encrypted.
-
-They are not made from ``SECRET_KEY``: whoever drops an old one would break all receivers.
-"""
+"""Secrets of endpoints: random, shown once, stored encrypted; not by ``SECRET_KEY``, which people drop."""
 
 from __future__ import annotations
 
@@ -29,22 +25,12 @@ def new_secret() -> str:
 
 
 def encrypted(secret: str) -> str:
-    """
-    Encrypt a secret with the first key.
-
-    Raises:
-        ImproperlyConfigured: if there is no key, or one is none.
-    """
+    """Encrypt a secret with the first key; ``ImproperlyConfigured`` if there is none."""
     return _box().encrypt(secret.encode()).decode()
 
 
 def decrypted(stored: str) -> str:
-    """
-    Decrypt what was stored, whichever key it was stored under.
-
-    Raises:
-        ImproperlyConfigured: if no key fits, there is none, or one is none.
-    """
+    """Decrypt what any of the keys has stored; ``ImproperlyConfigured`` if no key fits."""
     try:
         return _box().decrypt(stored.encode()).decode()
     except InvalidToken:
@@ -52,12 +38,7 @@ def decrypted(stored: str) -> str:
 
 
 def check_keys() -> None:
-    """
-    See that there are keys.
-
-    Raises:
-        ImproperlyConfigured: if there is none, or one is none. It does not say which text it was.
-    """
+    """``ImproperlyConfigured`` unless there are valid keys. It does not say which text is none."""
     _box()
 
 

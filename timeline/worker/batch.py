@@ -2,46 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from datetime import datetime
+from functools import cache, partial
+from random import sample
 from time import monotonic
+from typing import Any
 from uuid import UUID
 
 from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
-from timeline.dispatch.claiming import ClaimedBatch, find_delayed, hand_back
-from timeline.engine.running import Attempt, begin_given, startable
+from timeline.definition.check_timelines import MAX_BULK
+from timeline.dispatch.claim import ClaimedBatch, find_delayed, hand_back, shares
+from timeline.engine.groups import Attempt, begin_given, begin_ready, begin_with_place, startable
+from timeline.features.limits.places import limited_kinds
 from timeline.models import ScheduledTask
 from timeline.registry import registry
-from timeline.worker.available import Available
+from timeline.store.task_key_stats import ready_kinds
 from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pipeline import runner_of
-from timeline.worker.side_thread import SideThread
-from timeline.worker.sizing import group_size
+from timeline.worker.process import group_size
+from timeline.worker.threads import SideThread
+
+Begin = Callable[..., list[Attempt]]
 
 clock_of = cache(SteadyClock)  # One for all batches of this process.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Available:
+    """Begins available tasks that come without a broker. ``records_late``: outcomes are recorded while the next group runs."""
+
+    busy: Busy
+    clock: Callable[[], datetime]
+    using: str
+    watch: Heartbeat
+    worker: str
+    records_late: bool
+
+    def more(self, task_key: str, most: int) -> list[Attempt]:
+        """
+        Begin at most so many more of a kind while some of it still run. None that was tried before, because the running ones
+        would pay for its failure. None while another kind is ready.
+        """
+        of_queue = registry.task_keys(registry.task(task_key)[1].options.queue)
+        ready = ready_kinds(of_queue, now=self.clock(), using=self.using)
+        if set(ready) != {task_key}:
+            return []
+        return begin_ready(
+            task_key=task_key,
+            priority=ready[task_key].priority,
+            since=ready[task_key].place,
+            on_hold=ready[task_key].on_hold,
+            most=most,
+            clock=self.clock,
+            using=self.using,
+            worker=self.worker,
+            retried=False,
+        )
+
+    def groups(self, queue: str | None = None) -> Iterator[list[Attempt]]:
+        """Begin one group of each of the most urgent kinds; tasks tried before only when nothing else runs. None: any queue."""
+        for begin in (*self._ready(queue), *self._limited(queue)):
+            if self.watch.stopping():
+                return
+            attempts = begin(retried=not self.busy.others_run)
+            if self.busy.others_run and not attempts:
+                yield []
+                attempts = begin()
+            if attempts:
+                yield attempts
+
+    def _ready(self, queue: str | None) -> Iterator[Begin]:
+        """The most urgent of the kinds without a limit."""
+        ready = ready_kinds(registry.task_keys(queue), now=self.clock(), using=self.using)
+        urgency = {task_key: first.priority for task_key, first in ready.items()}
+        for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
+            yield partial(
+                begin_ready,
+                task_key=share.task_key,
+                priority=share.priority,
+                since=ready[share.task_key].place,
+                on_hold=ready[share.task_key].on_hold,
+                most=min(share.size, self._size(share.task_key)),
+                **self._told,
+            )
+
+    def _limited(self, queue: str | None) -> Iterator[Begin]:
+        """Kinds that have a limit; no statement if there are none."""
+        ready = limited_kinds(registry.limited(queue), using=self.using)
+        for kind in sample(ready, len(ready)):
+            yield partial(begin_with_place, kind=kind, most=self._size(kind.task_key), **self._told)
+
+    def _size(self, task_key: str) -> int:
+        return group_size(task_key, self.watch.pace, records_late=self.records_late)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        return {"clock": self.clock, "using": self.using, "worker": self.worker}
 
 
 def run_batch(
     batch: ClaimedBatch, *, watch: Heartbeat, using: str, worker: str, side_thread: SideThread | None = None
 ) -> int:
     """
-    Run claimed tasks of one kind, group by group, and then other ready tasks of their queue.
+    Run claimed tasks of one kind, group by group, then other ready tasks of their queue; give how many were run.
 
-    Tasks that the worker finds by itself need not go through the broker. After two polls it begins nothing more, so that
-    other messages, and other work of this worker, have their turn.
-
-    Args:
-        batch: The content of the message. If none of it can be started, nothing else is run.
-        watch: Extends the leases, learns the pace, and says when to stop.
-        using: Database alias.
-        worker: Name of the worker, as shown on the rows.
-        side_thread: Records outcomes and begins groups while handlers run; left out: this thread does everything in turn.
-
-    Returns:
-        How many tasks were run.
+    If none of the message can be started, nothing else is run. After two polls it begins nothing more, so that other messages
+    have their turn. Without a side thread, this thread also records outcomes and begins groups, in turn.
     """
     busy, clock = Busy(), clock_of(using)
     available = Available(
@@ -63,13 +133,7 @@ def run_batch(
 
 @dataclass(frozen=True)
 class _Turn:
-    """
-    Begins one group after the other.
-
-    Args:
-        available: Begins available tasks. It also has the data needed to begin claimed tasks.
-        give_up: When to begin nothing more that did not come with the message, by ``monotonic()``.
-    """
+    """Begins one group after the other; after ``give_up``, by ``monotonic()``, nothing that did not come with the message."""
 
     available: Available
     give_up: float
@@ -84,10 +148,7 @@ class _Turn:
         hand_back(self.given, using=self.available.using)
 
     def groups(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
-        """
-        Begin the tasks of the batch, then tasks that have waited long on their way to this queue, then ready tasks of the
-        queue.
-        """
+        """Begin the tasks of the batch, then delayed ones of its queue, then ready ones."""
         queue = None
         for attempts in self._given(batch):
             queue = attempts[0].task.queue if attempts else queue

@@ -10,25 +10,24 @@ from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
-from timeline.dispatch.acting_in_bulk import act_in_bulk
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage_and_tell
-from timeline.engine.running import Attempt
-from timeline.operations.identifying import sign_of_poller
-from timeline.operations.recurring import Ahead, recur
-from timeline.operations.releasing import release_due
-from timeline.store.edges import see_edges
-from timeline.store.probing import probe_lost
+from timeline.dispatch.poll import stage_and_tell
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import Attempt
+from timeline.features.bulk_actions.poll import act_in_bulk
+from timeline.features.holds.release import release_due
+from timeline.features.machines.edges import see_edges
+from timeline.features.maintenance.adopt import sign_of_poller
+from timeline.features.recurring.verbs import NextBeginnings, recur
+from timeline.store.floors import look_anew
+from timeline.store.poll_queries import probe_lost
 from timeline.timing import EARLIEST
-from timeline.worker.available import Available
+from timeline.worker.batch import Available
 from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.loop import Loop
+from timeline.worker.loop import Loop, Sweeper
 from timeline.worker.outcome_keeper import OutcomeKeeper
 from timeline.worker.pipeline import runner_of
-from timeline.worker.runner_threads import RunnerThreads
-from timeline.worker.side_thread import SideThread, can_use_side_thread
-from timeline.worker.sweeper import Sweeper
+from timeline.worker.threads import RunnerThreads, SideThread, can_use_side_thread
 
 RESCUE_EVERY: Final = timedelta(seconds=2)
 STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if more tasks are due than fit.
@@ -36,14 +35,7 @@ STAGED: Final = 1000  # Tasks in one statement.
 
 
 class Worker(Loop):
-    """
-    Polls and runs in this process until told to stop.
-
-    Args:
-        using: Database alias.
-        name: Name of the process; left out: host name and process id.
-        threads: How many handlers run at the same time. With one, they run on the thread that polls.
-    """
+    """Polls and runs in this process until told to stop. With one thread, handlers run on the thread that polls."""
 
     def __init__(self, using: str, name: str = "", *, threads: int = 1) -> None:
         super().__init__(using, name)
@@ -59,8 +51,9 @@ class Worker(Loop):
             )
         self._next_rescue = self._next_stage = 0.0
         self._sweeper = Sweeper(using)
-        self._ahead = Ahead()
+        self._ahead = NextBeginnings()
         self._staged_at = EARLIEST  # Story time up to which all due tasks have been staged.
+        self._was_busy = True  # Whether there was still something to do when the time of the last poll was over.
         self._some_available = True  # Whether there may be some, as far as the last look tells.
 
     def work(self) -> None:
@@ -79,12 +72,7 @@ class Worker(Loop):
         return timedelta(0) if self.poll() else self.pause(self._staged_at)
 
     def poll(self) -> int:
-        """
-        Run due tasks, group by group, for a poll interval at most.
-
-        Returns:
-            How many tasks were begun; if other threads run them, how many were found due.
-        """
+        """Run due tasks, by groups, for a poll interval at most; give how many were begun, or with threads, found due."""
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         self._go_round()
         self._next_stage = 0.0
@@ -92,11 +80,15 @@ class Worker(Loop):
         if not self._stop.is_set():
             self._sweeper.step(self._clock)  # It takes longer than most tasks do: no task waits for it that is due.
         self._heartbeat.pace.keep(using=self.using)
+        threads_are_busy = self._runner_threads is not None and self._some_available
+        self._was_busy = monotonic() >= give_up or threads_are_busy
         return taken
 
     def _go_round(self) -> None:
         """Do the work that is due from time to time."""
         if self.is_round_due():
+            if not self._was_busy:
+                look_anew(using=self.using)
             signed = sign_of_poller(using=self.using)
             see_edges(using=self.using)
             recur(self._ahead, now=self._clock(), using=self.using)

@@ -14,45 +14,62 @@ from uuid import UUID
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.dispatch.extending import extend_leases
-from timeline.engine.running import Keeper, Watch
+from timeline.dispatch.worker_signs import extend_leases, give_sign
+from timeline.engine.groups import Keeper, Watch
 from timeline.models import ScheduledTask
-from timeline.worker.pace import Pace
-from timeline.worker.signs import keep_giving, seconds_left
+from timeline.store.database_errors import drop
+from timeline.worker.process import PaceOfKinds
+
+NEVER: Final = float("-inf")
+
+_given: dict[tuple[str, str], float] = {}  # Worker and database → last sign. A forked process has another name.
 
 logger = logging.getLogger("timeline")
-
 AGAIN: Final = 1.0  # Seconds after a beat that failed.
+
+
+def seconds_left(worker: str, *, using: str) -> float:
+    """How long there is until the next sign of this worker; 0 if it is time."""
+    key = worker, using
+    next_at = _given.get(key, NEVER) + get_settings().sign_every.total_seconds()
+    return max(next_at - monotonic(), 0.0)
+
+
+def keep_giving(worker: str, *, using: str) -> None:
+    """Give a sign if it is time, for the name that rows have; empty: nobody looks for its signs."""
+    if not worker or seconds_left(worker, using=using):
+        return
+    before, _given[worker, using] = _given.get((worker, using), NEVER), monotonic()
+    try:
+        give_sign(worker, using=using)
+    except BaseException:
+        _given[worker, using] = before
+        raise
 
 
 class Heartbeat(Watch):
     """
     Extends leases every third of ``TIMELINE["LEASE"]`` and gives signs of its worker, within a ``with`` block.
 
-    If this fails (on SQLite, while a handler's transaction holds the one writer), it is tried again after a second. If a lease
-    could not be extended because somebody has locked the row, it is tried again with the next sign.
-
-    Args:
-        using: Database alias.
-        stopping: Tells whether to enter no further handler.
-        pace: Learns how long handlers take; left out: a pace of its own.
-        keeper: Keeps outcomes that cannot be written now; left out: the worker waits until it can write them.
-        worker: Name of the worker, as on the rows; left out: signs are given only for workers whose names are on rows held
-            here.
+    If that fails (on SQLite, while a handler's transaction holds the one writer), it is tried again after a second. A lease
+    whose row somebody has locked is tried again with the next sign. Without a name, signs are given only for workers whose
+    names are on rows held here. ``killed`` tells whether this process is being ended from outside.
     """
 
     def __init__(
         self,
         using: str,
         stopping: Callable[[], bool],
-        pace: Pace | None = None,
+        pace: PaceOfKinds | None = None,
         keeper: Keeper | None = None,
         worker: str = "",
+        killed: Callable[[], bool] = bool,
     ) -> None:
-        self.pace = pace or Pace()
+        self.pace = pace or PaceOfKinds()
         self._keeper = keeper
         self._using = using
         self._stopping = stopping
+        self._killed = killed
         self._worker = worker
         self._at_work = 0  # How many threads are at work.
         self._next_extension = 0.0
@@ -74,6 +91,10 @@ class Heartbeat(Watch):
     def stopping(self) -> bool:
         """Whether to enter no further handler."""
         return self._stopping()
+
+    def is_killed(self) -> bool:
+        """Whether this process is being ended from outside."""
+        return self._killed()
 
     def entered(self, task: ScheduledTask) -> None:
         """Extend the lease of this attempt."""
@@ -109,13 +130,7 @@ class Heartbeat(Watch):
                 self._at_work -= 1
 
     def give_sign(self) -> None:
-        """
-        Give a sign of the worker, if it is time. Call this before anything is begun. While the worker is at work, each beat
-        gives a sign.
-
-        Raises:
-            DatabaseError: if the database is not reached.
-        """
+        """Give a sign of the worker, if it is time; ``DatabaseError`` if the database is not reached."""
         keep_giving(self._worker, using=self._using)
 
     def _give_signs(self) -> None:
@@ -123,10 +138,7 @@ class Heartbeat(Watch):
             keep_giving(worker, using=self._using)
 
     def _workers(self) -> set[str]:
-        """
-        This worker if it is at work, and workers whose rows are held here, because an outcome may be kept longer than its
-        message.
-        """
+        """This worker if it is at work, and those whose rows are held: an outcome may be kept longer than its message."""
         with self._lock:
             return {self._worker if self._at_work else "", *self._held.values()} - {""}
 
@@ -141,7 +153,7 @@ class Heartbeat(Watch):
                     pause = self._pause()
                 except Exception as error:  # noqa: BLE001 (whatever it is: without beats, what lives is given up)
                     logger.warning("A heartbeat failed and is tried again: %s", error)
-                    connections[self._using].close_if_unusable_or_obsolete()
+                    drop(self._using)
                     pause = min(AGAIN, get_settings().LEASE.total_seconds() / 3)
         finally:
             connections[self._using].close()

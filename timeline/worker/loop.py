@@ -1,39 +1,42 @@
-"""The loop of a process that polls: one step, sleep until the next row is due or something is announced, and again."""
+"""The loop of a process that polls: one step, sleep until something is due or announced, and again. And the sweeps."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 
 from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
+from timeline.dispatch.poll import Sender, dispatch
 from timeline.exceptions import BrokerUnavailable
+from timeline.features.maintenance.figures import forget_figures, roll_up
+from timeline.features.recurring.verbs import NextBeginnings
+from timeline.features.sweep.verbs import remember_newest, sweep
 from timeline.models import ScheduledTask
-from timeline.worker.alarm import Alarm
-from timeline.worker.listening import Listener
-from timeline.worker.names import worker_name
+from timeline.store.database_errors import drop, drop_if_lost
+from timeline.worker.listener import Alarm, Listener
+from timeline.worker.process import worker_name
 
 logger = logging.getLogger("timeline")
 
 # Seconds from a wake-up to the next look. A process that announces often leaves out announcements within this time.
 AGAIN: Final = 0.06
 
+SIZE: Final = 200  # Runs looked at in one step: some tens of milliseconds.
+COUNTED: Final = 2000  # Entries of the log counted in one step.
+SHARE: Final = 50  # After a step comes a pause of so many times its length: steps take 2 % of the time.
+REST: Final = 10.0  # Seconds between two checks whether a round is due; and before the first.
+
 
 class Loop(ABC):
-    """
-    Polls in this process until told to stop.
-
-    Args:
-        using: Database alias.
-        name: Name of the process, as shown on rows and in the log; left out: host name and process id. A suffix makes it
-            unique.
-    """
+    """Polls in this process until told to stop. ``name`` gets a suffix that makes it unique; empty: host and process id."""
 
     def __init__(self, using: str, name: str = "") -> None:
         self.using = using
@@ -50,7 +53,7 @@ class Loop(ABC):
 
     def work(self) -> None:
         """
-        Step, sleep, and again. If database or broker does not answer, try again after a poll interval.
+        Step, sleep, and again; if database or broker does not answer, try again after a poll interval.
 
         Raises:
             NotRunHere: if the database is another site's, or its connection has autocommit off.
@@ -74,7 +77,7 @@ class Loop(ABC):
             return self.step().total_seconds()
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The database failed; trying again: %s", error)
-            connections[self.using].close()
+            drop(self.using)
         except BrokerUnavailable as error:
             logger.warning("%s", error)
         self._next_round = 0.0
@@ -91,25 +94,66 @@ class Loop(ABC):
         """Poll once; give how long to sleep."""
 
     def is_round_due(self) -> bool:
-        """
-        Whether this poll is a whole one: it does the work that is needed only once in an interval, such as the sign of a
-        poller.
-
-        Polls after wake-ups, between two whole polls, leave this work out.
-        """
+        """Whether this poll is a whole one; polls after wake-ups leave out work that is needed only once in an interval."""
         if monotonic() < self._next_round:
             return False
         self._next_round = monotonic() + get_settings().POLL_INTERVAL.total_seconds() / 2
         return True
 
     def pause(self, since: datetime) -> timedelta:
-        """
-        How long to sleep: until the next row is due, one poll interval at most.
-
-        Args:
-            since: Story time of the poll. Tasks that were due then are done.
-        """
+        """How long to sleep: until the next row is due, one poll interval at most. Tasks due at ``since`` are done."""
         longest = get_settings().POLL_INTERVAL
-        upcoming = ScheduledTask.objects.using(self.using).upcoming(since)
+        upcoming = ScheduledTask.objects.using(self.using).ahead(since)
         first = upcoming.in_order().values_list("scheduled_at", flat=True).first()
         return longest if first is None else min(max(first - self._clock(), timedelta(0)), longest)
+
+
+class Sweeper:
+    """Sweeps and counts when it is called, if it is time for that."""
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._is_new = True
+        self._next = monotonic() + REST
+
+    def step(self, clock: Callable[[], datetime]) -> None:
+        """Do the next part, if it is time for that; at first, remember where the rounds begin. An error stops no poll."""
+        try:
+            if self._is_new:
+                self._is_new = False
+                remember_newest(using=self._using)
+            if monotonic() >= self._next:
+                self._next = monotonic() + self._work(clock)
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("The sweep failed; it goes on in %g s: %s", REST, error)
+            drop_if_lost(error, self._using)
+            self._next = monotonic() + REST
+
+    def _work(self, clock: Callable[[], datetime]) -> float:
+        """Do the next part; how many seconds to pause after it."""
+        begun = monotonic()
+        left = sweep(size=SIZE, now=clock(), using=self._using).left
+        if roll_up(size=COUNTED, using=self._using) or left:
+            return SHARE * (monotonic() - begun)
+        forget_figures(now=clock(), using=self._using)
+        return REST
+
+
+class Poller(Loop):
+    """Sends due tasks on their way, in this process, until told to stop."""
+
+    def __init__(self, using: str, sender: Sender, name: str = "") -> None:
+        super().__init__(using, name)
+        self.sent = 0
+        self._sender = sender
+        self._sweeper = Sweeper(using)
+        self._ahead = NextBeginnings()
+
+    def step(self) -> timedelta:
+        """Dispatch; sleep until the next row is due, unless there is still something to do."""
+        now = self._clock()
+        whole = self.is_round_due()
+        done = dispatch(sender=self._sender, wait=True, whole=whole, ahead=self._ahead, now=now, using=self.using)
+        self.sent += done.sent + done.resent
+        self._sweeper.step(self._clock)
+        return timedelta(0) if done.left else self.pause(now)

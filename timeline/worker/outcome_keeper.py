@@ -11,8 +11,9 @@ from typing import Final
 
 from django.db import connections
 
-from timeline.engine.running import Keeper
+from timeline.engine.groups import Keeper
 from timeline.models import ScheduledTask
+from timeline.store.database_errors import drop
 from timeline.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger("timeline")
@@ -26,15 +27,7 @@ LAST_TRIES: Final = 5.0  # Seconds for which a process that is told to stop stil
 
 @dataclass(slots=True)
 class _Kept:
-    """
-    One outcome.
-
-    Args:
-        task: The task of the outcome.
-        again: Tries to write it; gives whether nothing is left to do.
-        delay: Seconds before the next try.
-        due_at: When the next try is, by ``monotonic()``.
-    """
+    """One outcome; seconds before the next try, and when that is by ``monotonic()``."""
 
     task: ScheduledTask
     again: Callable[[], bool]
@@ -49,12 +42,8 @@ class _Kept:
 
 class OutcomeKeeper(Keeper):
     """
-    Tries, on a thread and a connection of its own, until each outcome is written or not ours to write any more.
-
-    It exists as long as its process; thread, connection and heartbeat exist only while an outcome is kept. Safe in threads.
-
-    Args:
-        using: Database alias.
+    Tries, on a thread and a connection of its own, until each outcome is written or not ours to write any more. Thread,
+    connection and heartbeat exist only while an outcome is kept. Safe in threads.
     """
 
     def __init__(self, using: str) -> None:
@@ -85,7 +74,7 @@ class OutcomeKeeper(Keeper):
         if not self.is_full():
             return False
         logger.warning(
-            "%d outcomes cannot be written yet; no plain handler is entered until some are.", len(self._kept)
+            "Outcomes that cannot be written yet: %d. No plain handler is entered until some are.", len(self._kept)
         )
         with self._changed:
             while self.is_full() and not stopping():
@@ -103,7 +92,7 @@ class OutcomeKeeper(Keeper):
             thread.join(2 * LAST_TRIES)
         if left := [kept.task.pk for kept in self._kept]:
             ids = ", ".join(map(str, left))
-            logger.error("The outcomes of %d tasks are lost with this process; they will run again: %s", len(left), ids)
+            logger.error("Outcomes lost with this process: %d. Their tasks will run again: %s", len(left), ids)
 
     def _heartbeat(self) -> Heartbeat:
         return Heartbeat(self._using, stopping=bool)
@@ -146,7 +135,7 @@ class OutcomeKeeper(Keeper):
     def _put_away(self, kept: _Kept, *, over: bool, leases: Heartbeat) -> None:
         if not over:
             kept.put_off()
-            connections[self._using].close()  # Whatever is wrong with the connection, the next try gets a new one.
+            drop(self._using)  # Whatever is wrong with the connection, the next try gets a new one.
             return
         self._kept.remove(kept)
         leases.left(kept.task)

@@ -11,14 +11,14 @@ from time import monotonic
 from typing import Final, TypeVar
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 
 from timeline.conf import get_settings
-from timeline.engine.running import Attempt, Keeper, Watch, fail_for_time, give_back
+from timeline.engine.groups import Attempt, Keeper, Watch, fail_for_time, give_back
 from timeline.exceptions import TimedOut
 from timeline.models import ScheduledTask
-from timeline.worker.interrupting import interruptibly
-from timeline.worker.timed_call import TimedCall
+from timeline.store.database_errors import drop
+from timeline.worker.timed_call import TimedCall, interruptibly
 
 logger = logging.getLogger("timeline")
 
@@ -38,16 +38,8 @@ class ThreadWatch(Watch):
     The watch of one thread of a worker: it knows which attempts the thread has begun and not entered.
 
     The thread takes each attempt just before it enters its handler. If it takes none for a while, the supervisor takes all
-    waiting attempts, and gives them back on a connection of its own. An attempt that one of the two has taken is left alone by
-    the other.
-
-    Args:
-        watch: The worker's watch.
-        clock: Tells story time.
-        using: Database alias.
-        more: Begins at most so many more of a kind.
-        hand_on: Called when the thread is held up: leaves tasks that it was given and has not begun to others.
-        disown: Replaces a thread that does not come back by another; gives whether it did.
+    waiting attempts, and gives them back on a connection of its own. What one has taken the other leaves alone. ``more``,
+    ``hand_on`` and ``disown`` are as for ``GroupRunner``.
     """
 
     def __init__(
@@ -128,9 +120,7 @@ class ThreadWatch(Watch):
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """
-        Be patient for the length of a lease. Otherwise tasks with a slow look would be begun and given back again and again.
-        """
+        """Be patient for the length of a lease: else tasks with a slow look would be given back again and again."""
         with self._lock:
             self._looks += 1
         try:
@@ -139,6 +129,10 @@ class ThreadWatch(Watch):
             with self._lock:
                 self._looks -= 1
                 self._since = monotonic()
+
+    def is_killed(self) -> bool:
+        """Whether this process is being ended from outside."""
+        return self._watch.is_killed()
 
     def abandon(self) -> None:
         """Let the supervisor give back waiting attempts, because an error ends the run."""
@@ -174,12 +168,7 @@ class ThreadWatch(Watch):
         return attempts
 
     def call(self, attempts: Sequence[Attempt], act: Callable[[], Answer], *, undone: Sequence[Attempt] = ()) -> Answer:
-        """
-        Call a handler that may take only so long.
-
-        Raises:
-            TimedOut: if its time was up, even if it came back with a result.
-        """
+        """Call a handler that may take only so long; ``TimedOut`` if its time was up, even if it came back with a result."""
         timed = TimedCall(attempts, undone)
         with self._lock:
             self._timed[key_of(attempts[0].task)] = timed
@@ -218,13 +207,8 @@ class ThreadWatch(Watch):
 
     def see_to(self, now: float) -> bool:
         """
-        Fail attempts whose time is up, and give back attempts that wait too long. Called on the supervisor's thread.
-
-        Args:
-            now: The present time by ``monotonic()``.
-
-        Returns:
-            Whether there was anything to write.
+        Fail attempts whose time is up, and give back those that wait too long, on the supervisor's thread. Tells whether there
+        was anything to write. ``now`` is by ``monotonic()``.
         """
         with self._seen_to:
             return now >= self._rest and self._see_to(now)
@@ -236,7 +220,7 @@ class ThreadWatch(Watch):
             self._break_up(since)
         if self._owed:
             why = "An error ended a worker's turn" if self._has_failed else "A handler holds up this worker"
-            logger.warning("%s; %d tasks that wait for it are given back.", why, len(self._owed))
+            logger.warning("%s; given back, since they wait for it: %d.", why, len(self._owed))
             self._give_back()
         elif since == self._handed_on:
             return late
@@ -259,14 +243,16 @@ class ThreadWatch(Watch):
                 self._break_off = None
                 self._take_undone(sharing)
             else:
-                logger.warning("%d tasks wait for the transaction that they share with that handler.", len(sharing))
+                logger.warning(
+                    "Tasks that wait for the transaction that they share with that handler: %d.", len(sharing)
+                )
 
     def _is_broken_off(self, break_off: Callable[[], object]) -> bool:
         try:
             return bool(break_off())
         except (DatabaseError, InterfaceError) as error:  # Waiting attempts are given back nevertheless.
             logger.warning("The transaction that a handler holds up is not broken off: %s", error)
-            connections[self.using].close()
+            drop(self.using)
             return False
 
     def _take_undone(self, attempts: Sequence[Attempt]) -> None:

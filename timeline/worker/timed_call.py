@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import traceback
@@ -9,9 +10,66 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
+from types import FrameType
+from typing import Any, Final, TypeVar
 
-from timeline.engine.running import Attempt
-from timeline.worker.interrupting import can_be_interrupted, interrupt
+from timeline.engine.groups import Attempt
+
+Answer = TypeVar("Answer")
+
+# A signal that nobody sends: neither Celery nor hosts use it, and a process without a handler for it ignores it.
+SIGNAL: Final = getattr(signal, "SIGURG", None)
+
+
+class TimeIsUp(KeyboardInterrupt):
+    """Raised in a handler, like a Ctrl-C: ``except Exception`` misses it, and psycopg cancels the query that it waits for."""
+
+
+def can_be_interrupted() -> bool:
+    """Whether a call of this thread can be interrupted: signals are handled only on the main thread."""
+    return SIGNAL is not None and threading.current_thread() is threading.main_thread()
+
+
+def interrupt() -> None:
+    """Break off the call of the main thread, if it is still running and its time is up."""
+    main = threading.main_thread().ident
+    if SIGNAL is not None and main is not None:
+        signal.pthread_kill(main, SIGNAL)
+
+
+def interruptibly(act: Callable[[], Answer], *, is_time_up: Callable[[], bool]) -> Answer:
+    """
+    Make a call that ``interrupt`` can break off, on the main thread; ``TimeIsUp`` if it is. The signal asks ``is_time_up``.
+
+    The signal has an effect only while the innermost frame is one of the call: not before it, nor after its return. The old
+    handler of the signal is restored at the end.
+    """
+    guard: list[FrameType] = []
+
+    def handle(_number: int, frame: FrameType | None) -> None:
+        if is_time_up() and _is_called_by(guard, frame):
+            raise TimeIsUp
+
+    def enter() -> Answer:
+        guard.append(sys._getframe())
+        return act()
+
+    number: Any = SIGNAL
+    before = signal.signal(number, handle)
+    try:
+        return enter()
+    finally:
+        signal.signal(number, before if before is not None else signal.SIG_DFL)
+        guard.clear()
+
+
+def _is_called_by(guard: list[FrameType], frame: FrameType | None) -> bool:
+    """Whether this frame was called below the guard's frame, which still exists."""
+    if not guard or frame is guard[0]:
+        return False
+    while frame is not None and frame is not guard[0]:
+        frame = frame.f_back
+    return frame is not None
 
 
 @dataclass(eq=False, slots=True)
@@ -20,12 +78,10 @@ class TimedCall:
     A running handler, or a coroutine.
 
     Args:
-        attempts: The attempts that it is for.
         undone: Attempts that share its transaction, which is undone if its time is up.
         cancel: Cancels a coroutine; None: it is a call.
         since: When it was entered, by ``monotonic()``.
-        thread: The thread on which it runs.
-        in_main: Whether it can be interrupted there.
+        in_main: Whether it can be interrupted on its thread.
         is_late: Whether its time is up. From then on its attempts have failed, even if it comes back.
         again_at: When it is interrupted once more, by ``monotonic()``, if it has not come back.
     """
@@ -54,9 +110,7 @@ class TimedCall:
         return "" if self.cancel is not None or frame is None else "".join(traceback.format_stack(frame))
 
     def break_off(self, now: float) -> None:
-        """
-        Have a coroutine cancelled, or a handler on the main thread interrupted. If it catches that, this is repeated later.
-        """
+        """Cancel a coroutine, or interrupt a handler on the main thread; if it catches that, this is repeated later."""
         self.again_at = now + 1
         if self.cancel is not None:
             self.cancel()

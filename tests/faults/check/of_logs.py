@@ -26,8 +26,8 @@ LEGAL = frozenset(
     }
 )
 # What is logged of a task that stays where it is, and what its entry must tell then: another time, which not every change
-# of other columns has; that its message was sent again; that its worker was given longer.
-IN_PLACE = {"scheduled": "", "retryable": "", "pending": "resend", "active": "grace"}
+# of other columns has; that somebody has it run again; that its message was sent again; that its worker was given longer.
+IN_PLACE = {"scheduled": "", "retryable": "", "available": "redriven", "pending": "resend", "active": "grace"}
 CREATED_AS = frozenset({"scheduled", "available"})
 
 

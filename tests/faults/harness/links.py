@@ -88,6 +88,10 @@ class Link:
         self._silent_until = monotonic() + lasting
         self._loop.call_soon_threadsafe(self._loop.call_later, lasting, self._reset)
 
+    def lead(self, target: Target) -> None:
+        """Lead to another server from now on. What is open stays as it is."""
+        self._target = target
+
     def reset(self) -> None:
         """Reset all connections."""
         self._loop.call_soon_threadsafe(self._reset)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.forking import start
+from tests.tools import faketime
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 
@@ -130,25 +131,16 @@ class Process:
 
 
 def surroundings() -> dict[str, str]:
-    """This process's environment without what measures coverage: who may be killed at any time writes no good file of it."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    """
+    This process's environment without what measures coverage, as who may be killed at any time writes no good file of it; and
+    without what makes each word be seen at once, which users do not set.
+    """
+    left_out = ("COVERAGE_", "PYTHONUNBUFFERED")
+    return {name: value for name, value in os.environ.items() if not name.startswith(left_out)}
 
 
 def _moved(seconds: float) -> dict[str, str]:
     """What moves a process's clocks: libfaketime, all of them together."""
     if not seconds:
         return {}
-    return {"LD_PRELOAD": faketime(), "FAKETIME": f"{seconds:+g}", "FAULTS_CLOCK_MOVED": str(seconds)}
-
-
-def faketime() -> str:
-    """
-    Path of libfaketime.
-
-    Raises:
-        RuntimeError: if it is not installed.
-    """
-    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))
-    if not found:
-        raise RuntimeError("Clocks cannot be moved: there is no libfaketime. Install Debian's package faketime.")
-    return str(found[0])
+    return {"LD_PRELOAD": str(faketime()), "FAKETIME": f"{seconds:+g}", "FAULTS_CLOCK_MOVED": str(seconds)}

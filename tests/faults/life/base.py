@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition
 
 from tests.faults.life.model import Model, Row
 from tests.faults.world import Born, Box, Clock, World, check, new_orders, wipe
-from timeline.engine.running import Attempt
+from timeline.engine.groups import Attempt
 from timeline.testing import only_timelines
 
 which = st.integers(min_value=0, max_value=10_000)

@@ -9,7 +9,7 @@ from tests.faults.life.base import days, there, which, with_messages
 from tests.faults.life.people import People
 from tests.faults.life.workers import Workers
 from timeline.exceptions import TransitionNotAllowed
-from timeline.operations.cancelling import cancel
+from timeline.operations.cancel import cancel
 
 
 class Chains(People, Workers):

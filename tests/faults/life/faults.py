@@ -15,7 +15,7 @@ FAULTS: Final = [
     _fault(
         "a run does not end with its last task",
         (
-            "operations.reconciling:reconcile_locked",
+            "operations.reconcile:reconcile_locked",
             "        end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n",
             "",
         ),
@@ -23,7 +23,7 @@ FAULTS: Final = [
     _fault(
         "a follow-up is not made",
         (
-            "operations._carrying_out:changes_of",
+            "operations.reconcile:changes_of",
             "tasks.append(new_task(run, definition, change, key=next(ids), now=now))",
             "continue",
         ),
@@ -31,7 +31,7 @@ FAULTS: Final = [
     _fault(
         "a date that is saved moves nothing",
         (
-            "operations._carrying_out:changes_of",
+            "operations.reconcile:changes_of",
             "writes.append(Write(task=row, times=times, definition_hash=fingerprint, reason=reason))",
             "continue",
         ),
@@ -40,18 +40,18 @@ FAULTS: Final = [
         "a cancel leaves the token",
         ("columns", "    claim_token = NULL,  -- if not lease\n", ""),
     ),
-    _fault("a rescue does not count the attempt", ("dispatch.rescuing:_lost", "lost=lost - task.lost,", "lost=0,")),
+    _fault("a rescue does not count the attempt", ("dispatch.rescue:_lost", "lost=lost - task.lost,", "lost=0,")),
     _fault(
         "a lost message is not sent again",
-        ("dispatch.rescuing:rescue", "if task.state == State.PENDING]", "if False]"),
+        ("dispatch.rescue:rescue", "if task.state == State.PENDING]", "if False]"),
     ),
     _fault(
         "a move keeps the old time",
-        ("operations.moving:_in_place", "scheduled_at=at,", "scheduled_at=task.scheduled_at,"),
+        ("operations.move:_in_place", "scheduled_at=at,", "scheduled_at=task.scheduled_at,"),
     ),
     _fault(
         "what is open can be redriven",
-        ("operations.redriving:_check", "if task.state in OPEN:", "if False:"),
+        ("operations.redrive:_check", "if task.state in OPEN:", "if False:"),
     ),
     _fault(
         "prune takes what is open",
@@ -65,7 +65,7 @@ FAULTS: Final = [
     _fault(
         "a poll takes what is due tomorrow",
         (
-            "dispatch.staging:stage",
+            "dispatch.poll:stage_and_tell",
             "    if dialect_of(using).has_set_statements:\n",
             "    now += __import__('datetime').timedelta(days=1)\n    if dialect_of(using).has_set_statements:\n",
         ),
@@ -76,28 +76,28 @@ FAULTS: Final = [
     ),
     _fault(
         "a cancel is ignored at the fence",
-        ("engine.recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-        ("engine.recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
+        ("engine.outcomes:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine.outcomes:record", "using=using)[0]", "using=using) and write.task or write.task"),
     ),
     _fault(
         "a message that comes twice starts its task twice",
         ("held_given", "(state = 'pending' AND", "(state IN ('pending', 'active') AND", "postgresql"),
         ("transition", "({sources})", "({sources}, 'active')", "postgresql"),
-        ("engine.attempting:_triggers", "state == State.PENDING and", "state in LEASED and", "sqlite"),
+        ("engine.attempts:_triggers", "state == State.PENDING and", "state in LEASED and", "sqlite"),
         (
-            "engine.attempting:_triggers",
+            "engine.attempts:_triggers",
             "    state = State(task.state)\n",
             "    from timeline.lifecycle import LEASED\n\n    state = State(task.state)\n",
             "sqlite",
         ),
     ),
-    _fault("a failure does not count", ("engine.failing:discarding", "failures=failures,", "failures=0,")),
+    _fault("a failure does not count", ("engine.failures:discarding", "failures=failures,", "failures=0,")),
     _fault(
         "a retry is due at once",
-        ("engine.failing:_outcome", "scheduled_at=next_opening(attempt, now + delay)", "scheduled_at=now"),
+        ("engine.failures:_outcome", "scheduled_at=next_opening(attempt, now + delay)", "scheduled_at=now"),
     ),
     _fault(
         "the last look does not compare the date",
-        ("engine.looking:_superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
+        ("engine.precheck_rules:superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
     ),
 ]

@@ -10,7 +10,7 @@ from hypothesis.stateful import rule
 from tests.faults.life.base import Base, which, with_messages
 from tests.faults.life.model import Row
 from tests.faults.world import FAILING, Born, World
-from timeline.operations.pruning import prune
+from timeline.features.maintenance.prune import prune
 from timeline.testing import only_timelines
 
 KINDS = [f"world.{name}" for name in ("ship", "mail", "share", "bulk", "call", "extra")]

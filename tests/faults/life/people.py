@@ -14,10 +14,9 @@ from tests.faults.life.model import WAITING, Row
 from tests.testapp.models import Order
 from timeline.exceptions import AlreadyOpen, RunEnded, TimelineError, TransitionNotAllowed
 from timeline.lifecycle import Reason
-from timeline.operations.cancelling import cancel
-from timeline.operations.hastening import run_now
-from timeline.operations.moving import move
-from timeline.operations.redriving import redrive
+from timeline.operations.cancel import cancel
+from timeline.operations.move import move, run_now
+from timeline.operations.redrive import redrive
 from timeline.shortcuts import emit, schedule
 
 WHY = Reason.operator("because")

@@ -13,11 +13,10 @@ from tests.faults.life.base import Base, there, which, with_messages
 from tests.faults.life.model import WAITING, Row, failed, lost
 from tests.faults.world import CALLS, FAILING, let_leases_run_out, let_messages_grow_old
 from tests.testapp.models import Order
-from timeline.dispatch.claiming import ClaimedBatch, messages_of
-from timeline.dispatch.dispatching import dispatch
-from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
-from timeline.engine.running import begin_given, run, run_begun
+from timeline.dispatch.claim import ClaimedBatch, messages_of
+from timeline.dispatch.poll import dispatch, stage
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import begin_given, run, run_begun
 from timeline.models import ScheduledTask
 
 

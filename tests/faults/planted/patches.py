@@ -66,7 +66,7 @@ FAULTS: Final = [
         "simple",
         "start-not-committed",
         (
-            "store/isolating.py",
+            "store/isolation_level.py",
             "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n        yield\n",
             "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n"
             "        with atomic(using=using):\n"
@@ -99,7 +99,7 @@ FAULTS: Final = [
         "run",
         "follow-ups",
         (
-            "operations/_carrying_out.py",
+            "operations/reconcile.py",
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n",
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n"
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n"
@@ -111,7 +111,7 @@ FAULTS: Final = [
         "run",
         "follow-ups",
         (
-            "operations/_carrying_out.py",
+            "operations/reconcile.py",
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n",
             "                    continue\n",
         ),
@@ -120,9 +120,9 @@ FAULTS: Final = [
         "a cancel is ignored at the fence",
         "cancelled",
         "atomic-once",
-        ("engine/recording.py", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine/outcomes.py", "    if len(done) < len(writes):\n", "    if False:\n"),
         (
-            "engine/recording.py",
+            "engine/outcomes.py",
             "    return record_together([write], now=now, using=using)[0]\n",
             "    return (record_together([write], now=now, using=using) or [write.task])[0]\n",
         ),
@@ -133,18 +133,18 @@ FAULTS: Final = [
         "two-live-attempts lost-without-cause",
         (
             "models/task.py",
-            "lease_expires_at__lt=MachineTime(-since))",
+            "lease_expires_at__lt=MachineTime(-since, once=True))",
             "lease_expires_at__lt=MachineTime(timedelta(hours=1)))",
         ),
-        ("store/probing.py", "Probed(kept, given_up is not None or bool(missed))", "Probed(kept, True)"),
-        ("dispatch/rescuing.py", " for task in active if task.pk not in graced]", " for task in active]"),
+        ("store/poll_queries.py", " else None, given_up is not None or bool(missed))", " else None, True)"),
+        ("dispatch/rescue.py", " for task in active if task.pk not in graced]", " for task in active]"),
     ),
     _fault(
         "a message is sent again with another token",
         "resent",
         "tokens",
         (
-            "dispatch/rescuing.py",
+            "dispatch/rescue.py",
             'evidence={"resend": times.get(task.pk, 0) + 1}',
             'evidence={"resend": times.get(task.pk, 0) + 1}, claim_token=__import__("uuid").uuid4()',
         ),
@@ -154,7 +154,7 @@ FAULTS: Final = [
         "simple",
         "lost lost-without-cause",
         (
-            "engine/executing.py",
+            "engine/execute.py",
             "    if not outcomes:\n        return []\n    now = runtime.clock()\n",
             "    if outcomes:\n        return []\n    now = runtime.clock()\n",
         ),
@@ -165,8 +165,8 @@ FAULTS: Final = [
         "early",
         (
             "sql/held_due.postgresql.sql",
-            "scheduled_at <= %(at)s ",
-            "scheduled_at <= %(at)s::timestamptz + interval '1 hour' ",
+            "scheduled_at <= %(at)s\n",
+            "scheduled_at <= %(at)s::timestamptz + interval '1 hour'\n",
         ),
         (
             "sql/first_due.postgresql.sql",
@@ -189,7 +189,7 @@ FAULTS: Final = [
         "run",
         "runs-end",
         (
-            "operations/reconciling.py",
+            "operations/reconcile.py",
             "    end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n",
             "",
         ),
@@ -198,14 +198,18 @@ FAULTS: Final = [
         "a redriven task has another idempotency key",
         "redriven",
         "idempotency-key",
-        ("models/step.py", "    while left:\n", "    while False:\n"),
+        ("models/task_records.py", "    while left:\n", "    while False:\n"),
     ),
     _fault(
         "a limit gives one place more than there is",
         "narrow",
         "places",
-        ("store/limiting.py", '        "places": kind.places,\n', '        "places": kind.places + 1,\n'),
-        ("store/limiting.py", '"most": most, "places": kind.places}', '"most": most, "places": kind.places + 1}'),
+        ("features/limits/places.py", '        "places": kind.places,\n', '        "places": kind.places + 1,\n'),
+        (
+            "features/limits/places.py",
+            '"most": most, "places": kind.places}',
+            '"most": most, "places": kind.places + 1}',
+        ),
     ),
     _fault(
         "a task that is to be tried again gives up the place that it holds until its end",

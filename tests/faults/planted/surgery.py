@@ -16,7 +16,7 @@ from django.db import connection
 
 from tests.faults.harness.roles import ROOT
 from timeline import dialects
-from timeline.store import composing, entity_locks, rows_to_plan
+from timeline.store import entity_locks, rows_to_plan, transition_sql
 from timeline.store.kept_statements import KEPT
 
 
@@ -81,7 +81,12 @@ def _other_statements(changes: list[Change], folder: Path) -> Iterator[None]:
 
 def _renew_statements() -> None:
     """Read the statements anew, also those that are functions of the database."""
-    for remembered in (dialects._read, composing.composed, entity_locks.lock_statement, rows_to_plan.statement_of_rows):
+    for remembered in (
+        dialects._read,
+        transition_sql.composed,
+        entity_locks.lock_statement,
+        rows_to_plan.statement_of_rows,
+    ):
         remembered.cache_clear()
     if dialects.dialect_of("default").has_trigger_functions and not connection.needs_rollback:
         with connection.cursor() as cursor:

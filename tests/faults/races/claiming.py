@@ -10,9 +10,9 @@ from tests.faults.races.duels import duel
 from tests.faults.races.race import LATER, Race, cancel_one, nobody_failed
 from tests.faults.world import START, check, new_orders
 from tests.testapp.models import Order
-from timeline.dispatch.claiming import claim
+from timeline.dispatch.claim import claim
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.scheduling import schedule
+from timeline.operations.schedule import schedule
 
 
 def cancel_against_claim(rounds: int) -> Iterable[str]:

@@ -9,7 +9,7 @@ from typing import Final
 from tests.faults.races.duels import duel
 from tests.faults.races.race import LATER, Race, begun, cancel_one, due, placed
 from tests.faults.world import check
-from timeline.engine.running import run_begun
+from timeline.engine.groups import run_begun
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask

@@ -8,7 +8,7 @@ from typing import Final
 from tests.faults.races.duels import duel
 from tests.faults.races.race import LATER, Race, begun, due, event, nobody_failed, placed
 from tests.faults.world import check, new_orders
-from timeline.engine.running import run_begun
+from timeline.engine.groups import run_begun
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 
 

@@ -48,7 +48,7 @@ _ENTITIES: Final = (
     'rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)',
     "rows",
 )
-_RUNS: Final = ("store.locking:lock_runs", ".locked(skip_locked=not wait)", "")
+_RUNS: Final = ("store.locks:lock_runs", ".locked(skip_locked=not wait)", "")
 _GIVEN: Final = ("lock_tasks", "FOR NO KEY UPDATE\n", "")
 _RECONCILED: Final = ("rows_to_plan", "FOR NO KEY UPDATE  -- if locked\n", "")
 
@@ -63,16 +63,16 @@ NO_ATTEMPT: Final = _fault(
 )
 NO_FENCE: Final = _fault(
     "an outcome that comes too late is accepted",
-    ("engine.recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-    ("engine.recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
+    ("engine.outcomes:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+    ("engine.outcomes:record", "using=using)[0]", "using=using) and write.task or write.task"),
 )
 
 # Locks.
 READ_BEFORE: Final = _on_postgresql(
     "a verb acts on tasks as they were before it locked them",
-    ("store.locking:lock_tasks_with_runs", '"id, run_id, entity_label, entity_id"', "COLUMNS"),
+    ("store.locks:lock_tasks_with_runs", '"id, run_id, entity_label, entity_id"', "COLUMNS"),
     (
-        "store.locking:lock_tasks_with_runs",
+        "store.locks:lock_tasks_with_runs",
         '_read("lock_tasks", COLUMNS, task_ids, using)',
         '{row["id"]: row for row in seen}',
     ),
@@ -96,15 +96,15 @@ EXIT_OF_ANY: Final = _on_postgresql("an exit does not lock the tasks", ("held_ru
 # Prune.
 PRUNE_OF_ANY: Final = _on_postgresql(
     "prune does not lock the tasks it takes",
-    ("operations.pruning:_ended_ad_hoc", "tasks.by_id().locked(skip_locked=True)", "tasks.by_id()"),
+    ("features.maintenance.prune:_ended_ad_hoc", "tasks.by_id().locked(skip_locked=True)", "tasks.by_id()"),
 )
 PRUNE_ONCE: Final = _on_postgresql(
     "prune does not ask again when it has its locks",
-    ("operations.pruning:_ended_ad_hoc", 'in _ask("ended_ad_hoc", before, limit, using):', "in found:"),
+    ("features.maintenance.prune:_ended_ad_hoc", 'in _ask("ended_ad_hoc", before, limit, using):', "in found:"),
 )
 PRUNE_PARTS: Final = _on_postgresql(
     "prune takes a task of which somebody has a revision",
-    ("operations.pruning:_ended_ad_hoc", "if several <= held ", ""),
+    ("features.maintenance.prune:_ended_ad_hoc", "if several <= held ", ""),
 )
 PRUNE_OF_ANY_RUN: Final = _on_postgresql(
     "prune does not lock the runs it takes", ("ended_runs", "FOR NO KEY UPDATE SKIP LOCKED\n", "")
@@ -120,16 +120,16 @@ EXIT_BACKWARDS: Final = _on_postgresql(
 )
 
 # On SQLite.
-EARLY_CANCEL: Final = _too_early("a cancel", "operations.cancelling:cancel", "in_transaction(using)")
+EARLY_CANCEL: Final = _too_early("a cancel", "operations.cancel:cancel", "in_transaction(using)")
 EARLY_START: Final = _fault(
     "a start of an attempt reads before its transaction begins, and does not compare the state",
-    ("engine.attempting:begin_attempts", "    with committed(using):\n", "    if True:\n", "sqlite"),
+    ("engine.attempts:begin_attempts", "    with committed(using):\n", "    if True:\n", "sqlite"),
     ("transition", "    AND task.state = change.from_state\n", "", "sqlite"),
 )
-EARLY_EMIT: Final = _too_early("an event", "operations.emitting:emit", "in_transaction(using)")
-EARLY_MOVE: Final = _too_early("a move", "operations.moving:move")
-EARLY_PRUNE: Final = _too_early("prune", "operations.pruning:prune")
-EARLY_REDRIVE: Final = _too_early("a redrive", "operations.redriving:redrive")
+EARLY_EMIT: Final = _too_early("an event", "operations.emit:emit", "in_transaction(using)")
+EARLY_MOVE: Final = _too_early("a move", "operations.move:move")
+EARLY_PRUNE: Final = _too_early("prune", "features.maintenance.prune:prune")
+EARLY_REDRIVE: Final = _too_early("a redrive", "operations.redrive:redrive")
 
 PLANTED: Final = [
     *(Planted(CANCEL_AGAINST_CLAIM, fault, 80) for fault in (CLAIM_OF_ANY, NO_TASKS, READ_BEFORE, EARLY_CANCEL)),

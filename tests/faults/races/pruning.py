@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 from tests.faults.races.duels import duel
 from tests.faults.races.race import LATER, MINUTE, OPERATOR, Race, nobody_failed, placed, tell_planner
 from tests.faults.world import START, check, new_orders
-from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.cancelling import cancel
-from timeline.operations.pruning import Pruned, prune
-from timeline.operations.redriving import redrive
+from timeline.features.maintenance.prune import Pruned, prune
+from timeline.models import LogEntry, ScheduledTask
+from timeline.operations.cancel import cancel
+from timeline.operations.redrive import redrive
 
 
 class Ended(NamedTuple):
@@ -50,14 +50,12 @@ def revised(count: int) -> list[ScheduledTask]:
 def ended(count: int) -> list[ScheduledTask]:
     """Tasks of runs all of whose tasks were cancelled: one of each."""
     placed(count)
-    ids = list(ScheduledTask.objects.values_list("pk", flat=True))
-    cancel(task_ids=ids, reason=OPERATOR, now=START, using="default")
-    tasks = list(ScheduledTask.objects.filter(task_key="world.ship").select_related("run").order_by("pk"))
-    runs = [task.run for task in tasks if task.run is not None]
-    for minute, run in enumerate(runs):
-        run.ended_at = START + minute * MINUTE
-    TimelineRun.objects.bulk_update(runs, ["ended_at"], batch_size=100)
-    return tasks
+    for minute, task in enumerate(
+        ScheduledTask.objects.filter(task_key="world.ship").order_by("pk")
+    ):  # Each run ends with its last task, and that moment does not change any more.
+        ids = list(ScheduledTask.objects.filter(run=task.run_id).values_list("pk", flat=True))
+        cancel(task_ids=ids, reason=OPERATOR, now=START + minute * MINUTE, using="default")
+    return list(ScheduledTask.objects.filter(task_key="world.ship").select_related("run").order_by("pk"))
 
 
 def _race(tasks: list[ScheduledTask], *, revisions: int) -> list[str]:

@@ -14,12 +14,12 @@ from django.db import connection
 from tests.faults.races.duels import Results
 from tests.faults.world import START, new_orders
 from tests.testapp.models import Order
-from timeline.dispatch.staging import stage
-from timeline.engine.running import Attempt, begin_given
+from timeline.dispatch.poll import stage
+from timeline.engine.groups import Attempt, begin_given
 from timeline.lifecycle import Reason
 from timeline.models import EntityRef, ScheduledTask
-from timeline.operations.cancelling import cancel
-from timeline.operations.emitting import Emission, emit
+from timeline.operations.cancel import cancel
+from timeline.operations.emit import Emission, emit
 from timeline.shortcuts import emit_many
 
 DAY: Final = timedelta(days=1)

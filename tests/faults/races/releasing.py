@@ -14,7 +14,7 @@ from tests.faults.races.duels import duel
 from tests.faults.races.race import LATER, Race, begun, due, in_parts, nobody_failed, placed
 from tests.faults.world import check
 from tests.testapp.models import Order
-from timeline.engine.running import Attempt, Watch, run_begun
+from timeline.engine.groups import Attempt, Watch, run_begun
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import emit_many
 
@@ -78,6 +78,9 @@ def hold(task_id: UUID, held: threading.Event) -> None:
 def waiting() -> int:
     """How many wait for a lock."""
     with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_stat_clear_snapshot()"
+        )  # A transaction goes on seeing who was connected when it first asked.
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )

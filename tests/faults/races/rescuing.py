@@ -9,8 +9,8 @@ from typing import Final
 from tests.faults.races.duels import First, Results, duel
 from tests.faults.races.race import LATER, Race, begun, due, nobody_failed, placed
 from tests.faults.world import check
-from timeline.dispatch.rescuing import rescue
-from timeline.engine.running import Attempt, run_begun
+from timeline.dispatch.rescue import rescue
+from timeline.engine.groups import Attempt, run_begun
 from timeline.models import ScheduledTask
 from timeline.timing import EARLIEST, LATEST
 

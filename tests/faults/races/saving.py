@@ -13,7 +13,7 @@ from tests.faults.races.race import DAY, OPERATOR, Race, nobody_failed, placed
 from tests.faults.world import START, check
 from tests.testapp.models import Order
 from timeline.models import ScheduledTask
-from timeline.operations.moving import move
+from timeline.operations.move import move
 
 SAVED: Final = START + 3 * DAY
 MOVED: Final = START + 4 * DAY

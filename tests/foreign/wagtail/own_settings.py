@@ -1,4 +1,4 @@
-"""Wagtail's own tests: alone; with ours and a timeline about all pages; and with no timeline known, as docs/testing.md says."""
+"""Wagtail's own tests: alone; with ours and a timeline about all pages; and with no timeline known, see how-to/testing.md."""
 
 from __future__ import annotations
 

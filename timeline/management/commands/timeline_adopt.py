@@ -11,10 +11,9 @@ from django.utils.translation import gettext as _
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.exceptions import WrongSite
+from timeline.features.maintenance.adopt import Open, adopt, clear, confirm_site, count_open
 from timeline.lifecycle import Reason
-from timeline.management.options import add_database_option
-from timeline.operations.adopting import Open, adopt, clear, count_open
-from timeline.operations.identifying import confirm_site
+from timeline.management.shared import add_database_option
 
 
 class Command(BaseCommand):
@@ -45,7 +44,7 @@ class Command(BaseCommand):
         if any(found) and not (clear or keep):
             raise CommandError(
                 _(
-                    "The database %(database)s is %(whose)s, and %(runs)d runs and %(tasks)d tasks are open in it. Say "
+                    "The database %(database)s is %(whose)s. Open in it are: runs %(runs)d, tasks %(tasks)d. Say "
                     "--clear to cancel them (a copy), or --keep to run them here (the site has a new name)."
                 )
                 % {"database": database, "whose": _named(theirs), **found._asdict()}
@@ -54,7 +53,7 @@ class Command(BaseCommand):
         ended = _clear(site, database) if clear else Open()
         adopt(now=now, using=database)
         self.stdout.write(
-            _("The database %(database)s is now %(whose)s. Ended %(runs)d runs, cancelled %(tasks)d tasks.")
+            _("The database %(database)s is now %(whose)s. Runs ended: %(runs)d, tasks cancelled: %(tasks)d.")
             % {**said, **ended._asdict()}
         )
 

@@ -11,16 +11,16 @@ from django.utils.translation import pgettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
-from timeline.management.options import add_rows_options, lookups, pairs, said_of_some
-from timeline.operations.adopting_machines import (
+from timeline.features.machines.adopt_rows import (
     Adopted,
     Adoption,
-    Found,
+    ValueFound,
     adopt_rows,
     check_survey,
     plan_adoption,
     survey,
 )
+from timeline.management.shared import add_rows_options, lookups, pairs, said_of_some
 
 
 class Command(BaseCommand):
@@ -72,7 +72,7 @@ class Command(BaseCommand):
         except TimelineError as error:
             raise CommandError(said_of_some(error, written=apply)) from error
         said = _(
-            "Begun: %(begun)d runs. Passed over, as they have one, are at an end or are left out: %(passed)d rows."
+            "Runs begun: %(begun)d. Rows passed over, as they have one, are at an end or are left out: %(passed)d."
         )
         self.stdout.write(self.style.SUCCESS(said % done._asdict()))
 
@@ -90,7 +90,7 @@ def _adoption(machine: str, database: str, options: dict[str, Any]) -> Adoption:
     )
 
 
-def _table(found: Iterable[Found]) -> list[str]:
+def _table(found: Iterable[ValueFound]) -> list[str]:
     rows = [[pgettext("column", "value"), pgettext("timeline", "state"), pgettext("column", "rows"), ""]]
     for known in found:
         left_out = _("left out") if known.is_left_out else ""

@@ -11,15 +11,14 @@ from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.definition import Definition
-from timeline.definition.machines import table_of
 from timeline.exceptions import TimelineError
-from timeline.management.bar import Bar
-from timeline.management.options import add_database_option
+from timeline.features.machines.declaration import table_of
+from timeline.features.machines.plans import Change, change_runs, forget_moves, machine_plans, plan_change
+from timeline.features.plans.apply import Choices, apply_choices, check_choices
+from timeline.features.plans.drift import cancel_undefined, is_left_behind
+from timeline.management.shared import Bar, add_database_option
 from timeline.models import TimelineRun
-from timeline.operations.applying import Choices, apply_choices, check_choices
-from timeline.operations.changing_machines import Change, change_runs, forget_moves, plan_change
 from timeline.operations.sets import BATCH
-from timeline.reading.machine_plans import machine_plans
 from timeline.registry import registry
 
 HAS_MORE: Final = 2  # Its exit status where --max-rows has ended it.
@@ -30,7 +29,8 @@ class Command(BaseCommand):
 
     help = (
         "Lets the rows of open runs follow what the timelines say now, but for tasks that you keep or cancel. Without a name, "
-        "those of all timelines, at once and without asking: timeline_plan shows it before. Takes away the "
+        "those of all timelines, at once and without asking: timeline_plan shows it before. Cancels open rows of tasks that "
+        "the code does not have any more; of whole timelines only if you name them. Takes away the "
         "moves that the tables of machines do not have any more. Call it when all processes of older code are gone: they "
         "would be refused. Runs in a state that the table lacks are renamed or ended, as you say; it refuses, and "
         "writes nothing, where you have not said it. Ends with status 2 where --max-rows left something to do."
@@ -80,27 +80,54 @@ class Command(BaseCommand):
         if self._left is not None and self._left < 1:
             raise CommandError(_("--max-rows: give a whole number, 1 at least."))
         try:
-            changes = _changes(timeline, options)
-            choices = _choices(timeline, options)
-            _refuse_strands(changes, database)
-            runs, is_whole = self._change_runs(changes, options, database)
-            gone = [
-                f"{change.definition.name}: {source} → {target}"
-                for change in changes
-                if is_whole
-                for source, target in forget_moves(change.definition, using=database)
-            ]
-            rows = self._change_rows(choices, options, database) if is_whole and not self._is_over() else 0
+            if timeline and is_left_behind(timeline, using=database):
+                self._drop(timeline, options, database)
+            else:
+                self._apply(timeline, options, database)
         except TimelineError as error:
             raise CommandError(str(error)) from error
+
+    def _apply(self, timeline: str, options: dict[str, Any], database: str) -> None:
+        changes = _changes(timeline, options)
+        choices = _choices(timeline, options)
+        _refuse_strands(changes, database)
+        runs, is_whole = self._change_runs(changes, options, database)
+        gone = [
+            f"{change.definition.name}: {source} → {target}"
+            for change in changes
+            if is_whole
+            for source, target in forget_moves(change.definition, using=database)
+        ]
+        rows = self._change_rows(choices, options, database) if is_whole and not self._is_over() else 0
         for line in gone:
             self.stdout.write(f"- {line}")
         if rows or not changes:
-            self.stdout.write(self.style.SUCCESS(_("Changed %(rows)d tasks.") % {"rows": rows}))
+            self.stdout.write(self.style.SUCCESS(_("Tasks changed: %(rows)d.") % {"rows": rows}))
         if changes:
             said = _("Runs changed: %(runs)d; moves taken away: %(moves)d.") % {"runs": runs, "moves": len(gone)}
             self.stdout.write(self.style.SUCCESS(said))
         self._end(is_whole)
+
+    def _drop(self, timeline: str, options: dict[str, Any], database: str) -> None:
+        """Cancel what is open of a timeline that the code does not have any more."""
+        if any(options[name] for name in ("keep", "cancel", "rename", "end")):
+            raise CommandError(
+                _("The code does not have %(timeline)s any more: nothing of it can be kept or renamed.")
+                % {"timeline": timeline}
+            )
+        rows = self._drop_rows(timeline, options, database)
+        self.stdout.write(self.style.SUCCESS(_("Tasks changed: %(rows)d.") % {"rows": rows}))
+        self._end(is_whole=True)
+
+    def _drop_rows(self, timeline: str, options: dict[str, Any], database: str) -> int:
+        """Give how many rows without a definition were cancelled."""
+        done, size = 0, min(options["batch"], self._left or options["batch"])
+        for count in cancel_undefined(timeline, actor=options["actor"], size=size, clock=story_now, using=database):
+            done += count
+            self._count(count)
+            if self._is_over():
+                break
+        return done
 
     def _end(self, is_whole: bool) -> None:
         """Say whether there is more to do."""
@@ -128,7 +155,7 @@ class Command(BaseCommand):
                 done += count
                 self._count(count)
                 if options["verbosity"] > 1:
-                    self.stdout.write(_("%(runs)d runs changed …") % {"runs": done})
+                    self.stdout.write(_("Runs changed: %(runs)d …") % {"runs": done})
                 if self._is_over():
                     left = machine_plans([known.definition for known in changes], using=database)
                     return done, not any(plan.lost for plan in left)
@@ -148,6 +175,9 @@ class Command(BaseCommand):
                     self._count(some.rows)
                     if self._is_over():
                         return done
+                done += self._drop_rows(each.definition.name, options, database)
+                if self._is_over():
+                    return done
         return done
 
 

@@ -13,8 +13,7 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import InvalidInput
-from timeline.management.options import add_database_option, length
-from timeline.management.piping import PipedCommand
+from timeline.management.shared import PipedCommand, add_database_option, length
 from timeline.models import ScheduledTask
 from timeline.reading.dead_letters import DeadLetters, dead_letters
 from timeline.timing import in_utc

@@ -13,10 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
-from timeline.dispatch.noticing_silence import tell_if_unpolled, tell_troubles
-from timeline.management.options import add_database_option
-from timeline.management.piping import PipedCommand
-from timeline.reading.diagnosing import Health, databases, diagnose, told_count
+from timeline.dispatch.worker_signs import tell_if_unpolled, tell_troubles
+from timeline.management.shared import PipedCommand, add_database_option
+from timeline.reading.diagnosis import Health, databases, diagnose, told_count
 from timeline.timing import in_utc
 
 _CLOSED = gettext_lazy("A limit is closed: a task was started and did not complete. See manage.py timeline_limits.")
@@ -83,7 +82,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0
     if not 1 <= seconds <= 3600:
-        raise ArgumentTypeError(_("%(text)r does not do. Give 1 to 3600 seconds.") % {"text": text})
+        raise ArgumentTypeError(_("%(text)r is not allowed. Give 1 to 3600 seconds.") % {"text": text})
     return seconds
 
 
@@ -104,7 +103,8 @@ def _told(found: Health) -> list[tuple[str, str]]:
         (pgettext("timeline", "retrying"), told_count(found.retrying) if found.retrying else ""),
         (pgettext("timeline", "discarded"), _discards(found)),
         (pgettext("timeline", "missing"), ", ".join(found.missing_triggers)),
-        (pgettext("timeline", "unknown"), ", ".join(found.unknown_task_keys)),
+        (pgettext("timeline", "unknown"), ", ".join(f"{each['task_key']} {each['count']}" for each in found.undefined)),
+        (pgettext("timeline", "snapshot"), _snapshot(found)),
     ]
     return [(name, value) for name, value in told if value]
 
@@ -113,6 +113,15 @@ def _held(found: Health) -> str:
     """How many due tasks, and by how many holds."""
     said = ngettext("%(count)s due, by %(holds)d hold", "%(count)s due, by %(holds)d holds", found.holds)
     return said % {"count": told_count(found.held), "holds": found.holds}
+
+
+def _snapshot(found: Health) -> str:
+    """What the session that holds the oldest snapshot does: its state, and its last query."""
+    held = found.snapshot
+    if held is None:
+        return ""
+    asked = in_utc(held.asked_at) if held.asked_at is not None else ""
+    return ", ".join(filter(None, (held.state, asked, held.query)))
 
 
 def _discards(found: Health) -> str:

@@ -8,9 +8,9 @@ from django.core.management.base import CommandError, CommandParser
 from django.template.loader import render_to_string
 
 from timeline.exceptions import TimelineError
-from timeline.management.piping import PipedCommand
-from timeline.reading.machine_pictures import machine_picture
-from timeline.reading.mermaid import mermaid_of
+from timeline.features.machines.pictures import machine_picture
+from timeline.management.shared import PipedCommand
+from timeline.reading.text_pictures import mermaid_of
 from timeline.reading.timeline_pictures import timeline_picture
 from timeline.registry import registry
 

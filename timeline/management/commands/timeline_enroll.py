@@ -17,14 +17,11 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
-from timeline.management.bar import Bar
-from timeline.management.options import add_rows_options, length, lookups, said_of_some
+from timeline.management.shared import Bar, add_rows_options, length, lookups, said_of_some
 from timeline.models import model_of
-from timeline.operations.choosing import blaming_filter, rows_matching
-from timeline.operations.enrolling import enroll
-from timeline.operations.enrolling_ahead import Ahead, foresee_enrolling
-from timeline.operations.past import Past
+from timeline.operations.enroll import Ahead, blaming_filter, enroll, foresee_enrolling, rows_matching
 from timeline.operations.sets import Portion, check_batch_size, pages
+from timeline.operations.start import Past
 from timeline.registry import registry
 
 DAYS: Final = 14  # Shown one by one; what comes later is added up.
@@ -92,7 +89,7 @@ class Command(BaseCommand):
             self._show(ahead, options["past"], total)
             return
         said = _(
-            "Begun: %(started)d runs with %(tasks)d tasks. Of these, were due before and do not run: %(cancelled)d."
+            "Runs begun: %(started)d, with tasks: %(tasks)d. Of these, were due before and do not run: %(cancelled)d."
             " Passed over: %(again)d."
         )
         counts = {"started": done.started, "tasks": done.tasks, "cancelled": done.cancelled, "again": done.again}

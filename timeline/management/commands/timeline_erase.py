@@ -11,11 +11,11 @@ from django.utils.translation import gettext as _
 
 from timeline import shortcuts
 from timeline.exceptions import TimelineError
-from timeline.management.options import add_database_option
+from timeline.features.maintenance.erase import erasable, refuse_open
+from timeline.management.shared import add_database_option
 from timeline.models import EntityRef, exact_ref
 from timeline.models.entities import load_entities
-from timeline.operations.erasing import erasable, refuse_open
-from timeline.shortcuts.erasing import owned_by
+from timeline.shortcuts.erasure import owned_by
 
 
 class Command(BaseCommand):

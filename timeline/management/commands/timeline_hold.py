@@ -16,10 +16,9 @@ from django.utils.translation import gettext as _
 
 from timeline import shortcuts
 from timeline.exceptions import AlreadyReleased, InvalidInput
-from timeline.management.options import add_database_option
-from timeline.management.piping import PipedCommand
+from timeline.features.holds.reading import told_hold
+from timeline.management.shared import PipedCommand, add_database_option
 from timeline.models import EntityRef, Hold, Then
-from timeline.reading.holds import told_hold
 from timeline.timing import in_utc
 
 _SHOWN = (

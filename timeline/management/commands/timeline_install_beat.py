@@ -13,11 +13,11 @@ from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
-from timeline.management.options import add_database_option
+from timeline.management.shared import add_database_option
 from timeline.registry import registry
 
 try:
-    from timeline.tasks.sending import poll_queue, queue_of
+    from timeline.tasks.broker import poll_queue, queue_of
 except ModuleNotFoundError as error:
     problem = _(
         'timeline_install_beat writes what Celery\'s beat sends; %(error)s. Install the extras "celery" and "beat", or run '
@@ -143,11 +143,7 @@ def _interval_of(every: timedelta) -> Any:
 
 
 def _database_of(entry: Any) -> str | None:
-    """
-    Which database a row of beat's is about; also one that somebody wrote or renamed by hand.
-
-    None: its arguments are none that beat could send, and its name is not as it was installed. So it is about none.
-    """
+    """The database of a row of beat's, also if written by hand; None: its arguments are none that beat could send."""
     try:
         given = json.loads(entry.kwargs or "{}") or {}  # As beat takes them.
     except ValueError:

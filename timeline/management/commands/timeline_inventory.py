@@ -11,8 +11,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.translation import pgettext
 
 from timeline.clocks import story_now
-from timeline.management.options import add_database_option
-from timeline.management.piping import PipedCommand
+from timeline.management.shared import PipedCommand, add_database_option
 from timeline.reading.inventory import TaskEntry, TimelineEntry, inventory
 from timeline.timing import in_utc
 

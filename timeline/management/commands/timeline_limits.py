@@ -12,10 +12,9 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import InvalidInput
+from timeline.features.limits.reading import LimitEntry, limits
 from timeline.lifecycle import State
-from timeline.management.options import add_database_option
-from timeline.management.piping import PipedCommand
-from timeline.reading.limits import LimitEntry, limits
+from timeline.management.shared import PipedCommand, add_database_option
 
 
 class Command(PipedCommand):

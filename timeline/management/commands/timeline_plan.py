@@ -15,12 +15,17 @@ from django.utils.translation import ngettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
-from timeline.management.bar import Bar
-from timeline.management.options import add_database_option
-from timeline.management.piping import PipedCommand
+from timeline.features.machines.plans import MachinePlan, machine_plans
+from timeline.features.plans.differ import (
+    Differs,
+    DriftSample,
+    TaskDiffers,
+    differences,
+    rows_of_nobody,
+    runs_of_nobody,
+)
+from timeline.management.shared import Bar, PipedCommand, add_database_option
 from timeline.models import TimelineRun
-from timeline.operations.differing import Differs, Sample, TaskDiffers, differences, runs_of_nobody
-from timeline.reading.machine_plans import MachinePlan, machine_plans
 from timeline.registry import registry
 
 HAS_WORK: Final = 2  # Its exit status.
@@ -31,9 +36,9 @@ class Command(PipedCommand):
     """Shows what differs."""
 
     help = (
-        "Shows of each timeline what the next sweep would change, and of machines the states and moves that are in the "
-        "database, and not in their tables. Ends with status 2 where timeline_sweep or timeline_apply has something to do, "
-        "else 0."
+        "Shows of each timeline what the next sweep would change, and what timeline_apply would cancel as it has no definition "
+        "any more. Of machines it shows the states and moves that are in the database, and not in their tables. Ends with "
+        "status 2 where timeline_sweep or timeline_apply has something to do, else 0."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -57,12 +62,17 @@ class Command(PipedCommand):
             for found in differences(definitions, now=story_now(database), using=database):
                 bar.at(sum(each.runs for each in found.values()))
         nobody = {} if timeline else runs_of_nobody(using=database)
+        undefined = {
+            key: count
+            for key, count in rows_of_nobody(using=database).items()
+            if not timeline or key.startswith(f"{timeline}.")
+        }
         by_name = {plan.machine: plan for plan in machines}
         if options["json"]:
             data = [_as_data(found[name], by_name.get(name)) for name in names]
-            self.stdout.write(json.dumps({"timelines": data, "of_nobody": nobody}, indent=2))
+            self.stdout.write(json.dumps({"timelines": data, "of_nobody": nobody, "undefined": undefined}, indent=2))
         else:
-            self.stdout.write("\n".join(_lines(found, by_name, nobody)) or _("There is no timeline."))
+            self.stdout.write("\n".join(_lines(found, by_name, nobody, undefined)) or _("There is no timeline."))
         if any(each.changed for each in found.values()) or any(plan.has_work for plan in machines):
             sys.exit(HAS_WORK)
 
@@ -72,7 +82,10 @@ def _as_data(found: Differs, machine: MachinePlan | None) -> dict[str, Any]:
 
 
 def _lines(
-    found: Mapping[str, Differs], machines: Mapping[str, MachinePlan], nobody: Mapping[str, int]
+    found: Mapping[str, Differs],
+    machines: Mapping[str, MachinePlan],
+    nobody: Mapping[str, int],
+    undefined: Mapping[str, int],
 ) -> Iterator[str]:
     for name, each in found.items():
         yield from _drift(each)
@@ -80,6 +93,9 @@ def _lines(
             yield from _machine(machines[name])
     for name, count in nobody.items():
         yield f"! {name}: {_runs(count)}  " + _("no timeline has this name")
+    for key, count in undefined.items():
+        said = _("%(task)s: %(count)s without a definition, which rest; timeline_apply %(timeline)s cancels them")
+        yield "! " + said % {"task": key, "count": number_format(count), "timeline": key.partition(".")[0]}
 
 
 def _drift(found: Differs) -> Iterator[str]:
@@ -126,7 +142,7 @@ def _length(length: timedelta) -> str:
     return f"-{said}" if length < timedelta() else f"+{said}"
 
 
-def _sample(sample: Sample) -> str:
+def _sample(sample: DriftSample) -> str:
     times = [moment.strftime("%Y-%m-%d %H:%M") if moment else "–" for moment in (sample.at, sample.then_at)]
     return f"{sample.entity}: {times[0]} → {times[1]}  ({sample.why[:MAX_WHY]})"
 

@@ -8,13 +8,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
-from timeline.management.options import add_database_option
-from timeline.management.stopping import work_until_stopped
+from timeline.management.shared import add_database_option, work_until_stopped
 from timeline.worker import Poller
 
 try:
-    from timeline.tasks.hinting import has_broker
-    from timeline.tasks.sending import CelerySender
+    from timeline.tasks.broker import CelerySender, has_broker
 except ModuleNotFoundError as error:
     problem = _('timeline_poll sends to Celery workers; %(error)s. Install the extra "celery".')
     raise CommandError(problem % {"error": error}) from error
@@ -37,5 +35,6 @@ class Command(BaseCommand):
         poller = Poller(database, CelerySender())
         said = {"name": poller.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
         self.stdout.write(_("Poller %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
+        self.stdout.flush()  # Into a file or a pipe, it would be seen at the end only.
         work_until_stopped(poller)
-        self.stdout.write(_("Poller %(name)s stopped; it sent %(count)d tasks.") % {**said, "count": poller.sent})
+        self.stdout.write(_("Poller %(name)s stopped. Tasks sent: %(count)d.") % {**said, "count": poller.sent})

@@ -12,15 +12,14 @@ from django.utils.translation import pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import TimelineError
-from timeline.management.options import add_database_option
-from timeline.management.piping import PipedCommand
+from timeline.management.shared import PipedCommand, add_database_option
 from timeline.models import EntityRef
 from timeline.timing import in_utc
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from timeline.reading.comparing import Effect
+    from timeline.features.plans.what_if import Effect
 
 
 class Command(PipedCommand):

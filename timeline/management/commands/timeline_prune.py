@@ -12,10 +12,10 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
-from timeline.dispatch.acting_in_bulk import forget_bulk_actions
-from timeline.management.options import add_database_option
-from timeline.operations.answering import forget_answers
-from timeline.operations.pruning import Pruned, prune
+from timeline.features.bulk_actions.poll import forget_bulk_actions
+from timeline.features.maintenance.prune import Pruned, prune
+from timeline.management.shared import add_database_option
+from timeline.operations.repeated_requests import forget_answers
 from timeline.signals import pruning
 
 
@@ -55,8 +55,8 @@ class Command(BaseCommand):
         while forget_bulk_actions(now=story_now(database), using=database):
             pass
         said = _(
-            "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries, %(holds)d holds and %(answers)d answers of"
-            " the API."
+            "Deleted: runs %(runs)d, tasks %(tasks)d, log entries %(log_entries)d, holds %(holds)d, answers of the API"
+            " %(answers)d."
         )
         self.stdout.write(said % {**total._asdict(), "answers": answers})
         if others:

@@ -8,8 +8,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from timeline.exceptions import TimelineError
-from timeline.management.options import add_database_option
-from timeline.operations.relabelling import relabel
+from timeline.features.maintenance.relabel import relabel
+from timeline.management.shared import add_database_option
 
 
 class Command(BaseCommand):
@@ -29,5 +29,5 @@ class Command(BaseCommand):
             done = relabel(old=old, new=new, using=database)
         except TimelineError as error:
             raise CommandError(str(error)) from error
-        said = _("Relabelled %(events)d events, %(runs)d runs and %(tasks)d tasks.")
+        said = _("Relabelled: events %(events)d, runs %(runs)d, tasks %(tasks)d.")
         self.stdout.write(said % done._asdict())

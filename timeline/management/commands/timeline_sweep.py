@@ -10,8 +10,8 @@ from django.utils.translation import gettext as _
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.exceptions import NotRunHere
-from timeline.management.options import add_database_option
-from timeline.operations.sweeping import begin_round, sweep
+from timeline.features.sweep.verbs import begin_round, sweep
+from timeline.management.shared import add_database_option
 
 
 class Command(BaseCommand):
@@ -37,5 +37,5 @@ class Command(BaseCommand):
                 looked, mended, started = looked + swept.looked, mended + swept.mended, started + swept.started
         except NotRunHere as error:
             raise CommandError(str(error)) from error
-        said = _("Looked at %(looked)d rows: mended %(mended)d runs, started %(started)d.")
+        said = _("Rows looked at: %(looked)d. Runs mended: %(mended)d, started: %(started)d.")
         self.stdout.write(said % {"looked": looked, "mended": mended, "started": started})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
-from timeline.management.options import add_database_option
-from timeline.management.stopping import work_until_stopped
+from timeline.management.shared import add_database_option, telling_tasks, work_until_stopped
 from timeline.worker import Worker
-from timeline.worker.collecting import collecting_seldom
+from timeline.worker.process import collecting_seldom
 
 
 class Command(BaseCommand):
@@ -33,7 +33,14 @@ class Command(BaseCommand):
             raise CommandError(_("--threads is %(threads)d. Give 1 or more.") % {"threads": threads})
         worker = Worker(database, name, threads=threads)
         said = {"name": worker.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
-        with collecting_seldom():
+        with collecting_seldom(), ExitStack() as stack:
+            if options["verbosity"] > 1:
+                stack.enter_context(telling_tasks(self._tell))
             self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
+            self.stdout.flush()  # Into a file or a pipe, it would be seen at the end only.
             work_until_stopped(worker)
-        self.stdout.write(_("Worker %(name)s stopped; it ran %(count)d tasks.") % {**said, "count": worker.ran})
+        self.stdout.write(_("Worker %(name)s stopped. Tasks run: %(count)d.") % {**said, "count": worker.ran})
+
+    def _tell(self, lines: str) -> None:
+        self.stdout.write(lines)
+        self.stdout.flush()  # Whoever reads along through a pipe sees each as it comes.

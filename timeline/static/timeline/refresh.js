@@ -204,7 +204,8 @@ if (parts.length) {
         deafen();
         lost += 1;
         setTimeout(listen, Math.min(EVERY * 2 ** lost, MOST) * (1 + Math.random()));
-        refresh();
+        clearTimeout(timer);
+        timer = setTimeout(refresh, EVERY * Math.random()); // Not all pages at once, when a server stops.
       }
     };
     source = mine;
@@ -241,7 +242,7 @@ if (parts.length) {
       }
     }
     isAsking = false;
-    const rest = failed ? EVERY * 2 ** (failed - 1) : isTold() && saying !== "new" ? MOST / 2 : EVERY;
+    const rest = failed ? EVERY * 2 ** (failed - 1) * (1 + Math.random()) : isTold() && saying !== "new" ? MOST / 2 : EVERY;
     timer = setTimeout(refresh, Math.min(hasNews ? EVERY / 2 : rest, MOST));
   };
 

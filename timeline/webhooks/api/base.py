@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
-from rest_framework.exceptions import PermissionDenied, ValidationError
+from django.utils.translation import gettext_lazy
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import nearest, read_instant
 from timeline.api.pagination import limit_of
-from timeline.webhooks.locking import lock_endpoints
+from timeline.api.preconditions import TAGS
+from timeline.webhooks.api.serializers import EndpointSerializer
+from timeline.webhooks.disabling import lock_endpoints
 from timeline.webhooks.models import Delivery, DeliveryQuerySet, Endpoint
 
 _SEEING_ENDPOINTS: Final = ("view_endpoint", "change_endpoint")
+
+IF_MATCH: Final = OpenApiParameter(
+    "If-Match",
+    {"type": "string", "pattern": TAGS},
+    OpenApiParameter.HEADER,
+    description="The endpoint's `ETag`: nothing is done if it has changed since.",
+)
+TAG: Final = OpenApiParameter(
+    "ETag", {"type": "string"}, OpenApiParameter.HEADER, response=[200, 304], description="For `If-Match`."
+)
 
 
 class WebhooksView(TimelineAPI):
@@ -31,12 +48,7 @@ class WebhooksView(TimelineAPI):
         return bool(getattr(user, "is_staff", False)) and any(has)
 
     def demand(self, permission: str) -> None:
-        """
-        Refuse whoever has not this permission.
-
-        Raises:
-            PermissionDenied: if they have not.
-        """
+        """``PermissionDenied`` unless who asks has this permission."""
         if not self.may(permission):
             raise PermissionDenied
 
@@ -45,18 +57,21 @@ class WebhooksView(TimelineAPI):
         endpoints = Endpoint.objects.using(self.get_using())
         return endpoints.all() if self.may(*_SEEING_ENDPOINTS) else endpoints.none()
 
+    def shown(self, endpoints: Any, **options: Any) -> EndpointSerializer:
+        """Endpoints as they are answered: with their URL for who may change them, else with its host."""
+        return EndpointSerializer(endpoints, context={"whole": self.may("change_endpoint")}, **options)
+
+    def told(self, endpoint: Endpoint) -> Any:
+        """What is answered of one."""
+        return self.shown(endpoint).data
+
     def deliveries(self) -> DeliveryQuerySet:
         """The deliveries that who asks may see."""
         deliveries = Delivery.objects.using(self.get_using())
         return deliveries.all() if self.may("view_delivery") else deliveries.none()
 
     def locked(self, pk: UUID, *, to_delete: bool = False) -> Endpoint:
-        """
-        Read an endpoint to change or to delete it, in a transaction.
-
-        Raises:
-            Endpoint.DoesNotExist: if there is none.
-        """
+        """Read an endpoint to change or delete, in a transaction; ``Endpoint.DoesNotExist``."""
         found = lock_endpoints([pk], to_delete=to_delete, using=self.get_using())
         if pk not in found:
             raise Endpoint.DoesNotExist
@@ -76,12 +91,7 @@ def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Respo
 
 
 def key_in(request: Request, name: str) -> UUID:
-    """
-    Read a key from the query.
-
-    Raises:
-        ValidationError: if it is none.
-    """
+    """A key from the query; ``ValidationError`` if it is none."""
     try:
         return UUID(request.query_params[name])
     except ValueError:
@@ -89,12 +99,28 @@ def key_in(request: Request, name: str) -> UUID:
 
 
 def moment_in(request: Request, name: str) -> datetime:
-    """
-    Read a moment from the query.
-
-    Raises:
-        ValidationError: if it is none.
-    """
+    """A moment from the query; ``ValidationError`` if it is none."""
     if (moment := read_instant(request.query_params[name])) is None:
         raise ValidationError({name: _("Give a moment with its offset, as in 2026-03-01T09:00:00Z.")})
     return nearest(moment)
+
+
+class ChangedMeanwhile(APIException):
+    """It is not as the one who asks has seen it."""
+
+    status_code = 412
+    default_detail = gettext_lazy("It has changed since you looked. Read it again.")
+
+
+def tag_of(shown: Any) -> str:
+    """Name a state of an endpoint by all that is shown of it."""
+    return f'"{sha256(JSONRenderer().render(shown)).hexdigest()[:32]}"'
+
+
+def check_seen(request: Request, shown: Any) -> None:
+    """See that a locked endpoint is as who asks has seen it, else ``ChangedMeanwhile``; ``ValidationError`` for a wrong tag."""
+    given = request.headers.get("If-Match", "*").strip()
+    if not re.fullmatch(TAGS, given):
+        raise ValidationError({"If-Match": _("Give an endpoint's ETag.")})
+    if given != "*" and tag_of(shown) not in [part.strip() for part in given.split(",")]:
+        raise ChangedMeanwhile

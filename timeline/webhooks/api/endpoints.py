@@ -8,27 +8,30 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import ValidationError as Invalid
+from django.db.models import Prefetch
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import status
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from timeline.api.conditions import not_modified
 from timeline.api.pagination import DESCRIBED
-from timeline.api.repeating import Outcome, answer_once
+from timeline.api.preconditions import RequestOutcome, answer_once, not_modified
 from timeline.api.schema import IF_NONE_MATCH, REPEATABLE, UNCHANGED, answers, described
-from timeline.store.isolating import atomic
-from timeline.webhooks.api.base import WebhooksView, answer_page, key_in
-from timeline.webhooks.api.conditions import IF_MATCH, TAG, check_seen, tag_of
-from timeline.webhooks.api.requests import EndpointBody
+from timeline.store.isolation_level import atomic
+from timeline.webhooks.api.base import IF_MATCH, TAG, WebhooksView, answer_page, check_seen, key_in, moment_in, tag_of
 from timeline.webhooks.api.serializers import (
+    DeliveryDetailSerializer,
+    DeliveryPageSerializer,
+    DeliverySerializer,
+    EndpointBody,
     EndpointPageSerializer,
     EndpointSerializer,
     EndpointWithSecretSerializer,
 )
-from timeline.webhooks.deleting import delete_endpoints
-from timeline.webhooks.models import Endpoint
+from timeline.webhooks.disabling import delete_endpoints
+from timeline.webhooks.models import Attempt, Endpoint, State
 from timeline.webhooks.opening import check_endpoint, open_endpoint
 
 _PAGES: Final = [
@@ -36,10 +39,16 @@ _PAGES: Final = [
     OpenApiParameter("limit", DESCRIBED["limit"]),
 ]
 
-
-def told(endpoint: Endpoint) -> Any:
-    """An endpoint as it is answered."""
-    return EndpointSerializer(endpoint).data
+_LARGEST: Final = 2**63 - 1  # Keys of rows.
+_MOMENT: Final = {"type": "string", "format": "date-time"}
+_QUERY: Final = [
+    OpenApiParameter("endpoint", {"type": "string", "format": "uuid"}, description="Those to this one."),
+    OpenApiParameter("state", str, enum=sorted(State.values), description="Those in this state."),
+    OpenApiParameter("since", _MOMENT, description="Those written from this moment on."),
+    OpenApiParameter("until", _MOMENT, description="Those written before this moment."),
+    OpenApiParameter("cursor", {"type": "string", "pattern": "^[0-9]{1,18}$", "description": "From a link to a page."}),
+    OpenApiParameter("limit", DESCRIBED["limit"]),
+]
 
 
 class Endpoints(WebhooksView):
@@ -53,7 +62,7 @@ class Endpoints(WebhooksView):
         endpoints = self.endpoints().order_by("pk")
         if "cursor" in request.query_params:
             endpoints = endpoints.filter(pk__gt=key_in(request, "cursor"))
-        return answer_page(request, endpoints, EndpointSerializer)
+        return answer_page(request, endpoints, self.shown)
 
     @described(
         operation_id="webhook_endpoint_create",
@@ -68,12 +77,12 @@ class Endpoints(WebhooksView):
         body.is_valid(raise_exception=True)
         return answer_with_secret(request, partial(self._open, body.validated_data), using=self.get_using())
 
-    def _open(self, given: dict[str, Any]) -> tuple[Outcome, str]:
+    def _open(self, given: dict[str, Any]) -> tuple[RequestOutcome, str]:
         try:
             endpoint, secret = open_endpoint(**given, now=self.now, using=self.get_using())
         except Invalid as error:
             raise ValidationError(error.message_dict) from None
-        return Outcome(told(endpoint), status.HTTP_201_CREATED), secret
+        return RequestOutcome(self.told(endpoint), status.HTTP_201_CREATED), secret
 
 
 class OneEndpoint(WebhooksView):
@@ -86,7 +95,7 @@ class OneEndpoint(WebhooksView):
     )
     def get(self, request: Request, pk: UUID) -> Response:
         """Read an endpoint."""
-        answer = Response(told(self.endpoints().get(pk=pk)))
+        answer = Response(self.told(self.endpoints().get(pk=pk)))
         not_modified(request, answer, tag_of(answer.data))
         return answer
 
@@ -104,13 +113,13 @@ class OneEndpoint(WebhooksView):
         body.is_valid(raise_exception=True)
         with atomic(using=self.get_using()):
             endpoint = self.locked(pk)
-            check_seen(request, told(endpoint))
+            check_seen(request, self.told(endpoint))
             for name, value in body.validated_data.items():
                 setattr(endpoint, name, value)
             _check_given(endpoint, body.validated_data)
             if body.validated_data:
                 endpoint.save(using=self.get_using(), update_fields=sorted(body.validated_data))
-        return Response(told(endpoint))
+        return Response(self.told(endpoint))
 
     @described(
         operation_id="webhook_endpoint_delete",
@@ -123,7 +132,7 @@ class OneEndpoint(WebhooksView):
         self.endpoints().get(pk=pk)
         self.demand("delete_endpoint")
         with atomic(using=self.get_using()):
-            check_seen(request, told(self.locked(pk, to_delete=True)))
+            check_seen(request, self.told(self.locked(pk, to_delete=True)))
             delete_endpoints([pk], using=self.get_using())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -138,21 +147,58 @@ def _check_given(endpoint: Endpoint, given: Mapping[str, Any]) -> None:
 
 
 def answer_with_secret(request: Request, act: Any, *, using: str) -> Response:
-    """
-    Answer what has got a secret. What is kept of the answer, for an ``Idempotency-Key``, is without it.
-
-    Args:
-        request: As it came.
-        act: Gives an outcome, and the secret.
-        using: Database alias.
-    """
+    """Answer what has got a secret; what is kept for an ``Idempotency-Key`` is without it. ``act`` gives outcome and secret."""
     secrets: list[str] = []
 
-    def once() -> Outcome:
+    def once() -> RequestOutcome:
         outcome, secret = act()
         secrets.append(secret)
-        return Outcome(outcome.said, outcome.status)
+        return RequestOutcome(outcome.said, outcome.status)
 
     return answer_once(
         request, once, lambda said, _again: {**said, "secret": secrets[0] if secrets else None}, using=using
     )
+
+
+class Deliveries(WebhooksView):
+    """Many of them."""
+
+    parameters = ("endpoint", "state", "since", "until", "cursor", "limit")
+
+    @described(operation_id="webhook_deliveries", parameters=_QUERY, responses=answers(ok=DeliveryPageSerializer))
+    def get(self, request: Request) -> Response:
+        """List deliveries, the last one first."""
+        asked, rows = request.query_params, self.deliveries().order_by("-pk")
+        if "endpoint" in asked:
+            rows = rows.filter(endpoint=key_in(request, "endpoint"))
+        if "state" in asked:
+            if asked["state"] not in State.values:
+                raise ValidationError(
+                    {"state": _("Give one of %(names)s.") % {"names": ", ".join(sorted(State.values))}}
+                )
+            rows = rows.filter(state=asked["state"])
+        if "since" in asked:
+            rows = rows.filter(created_at__gte=moment_in(request, "since"))
+        if "until" in asked:
+            rows = rows.filter(created_at__lt=moment_in(request, "until"))
+        if "cursor" in asked:
+            rows = rows.filter(pk__lt=_place(asked["cursor"]))
+        return answer_page(request, rows, DeliverySerializer)
+
+
+class OneDelivery(WebhooksView):
+    """One of them."""
+
+    @described(operation_id="webhook_delivery", responses=answers(404, ok=DeliveryDetailSerializer))
+    def get(self, request: Request, pk: int) -> Response:  # noqa: ARG002
+        """Read a delivery, with what is sent and the log of its tries."""
+        if pk > _LARGEST:
+            raise NotFound
+        tries = Prefetch("tries", Attempt.objects.using(self.get_using()).order_by("pk"))
+        return Response(DeliveryDetailSerializer(self.deliveries().prefetch_related(tries).get(pk=pk)).data)
+
+
+def _place(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 18):
+        raise ValidationError({"cursor": _("Take it from a link to a next page.")})
+    return int(cursor)

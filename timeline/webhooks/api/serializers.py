@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import ChoiceOf, InstantField
-from timeline.api.machines import EntitySerializer
-from timeline.webhooks.models import Delivery, Disabled, Ordered, State
+from timeline.api.fields import ChoiceOf, InstantField, StrictSerializer, TextField
+from timeline.exceptions import DateOutOfRange
+from timeline.features.machines.api import EntitySerializer
+from timeline.timing import check_time
+from timeline.webhooks.facts import MAX_TOPICS
+from timeline.webhooks.models import MAX_URL, Delivery, Disabled, Endpoint, Ordered, State
 
 
 class EndpointSerializer(serializers.Serializer[Any]):
     """One endpoint."""
 
     id = serializers.UUIDField(read_only=True)
-    url = serializers.CharField(read_only=True)
+    url = serializers.SerializerMethodField(
+        help_text="Its host only, for who may not change it: the rest may be a secret."
+    )
     description = serializers.CharField(read_only=True)
     topics = serializers.ListField(child=serializers.CharField(), read_only=True, help_text="What it is told.")
     ordered = ChoiceOf(Ordered, read_only=True, help_text="What is sent one after the other.")
@@ -29,6 +35,10 @@ class EndpointSerializer(serializers.Serializer[Any]):
         ["", *sorted(Disabled.values)], read_only=True, help_text="Why it is disabled; empty: it is not."
     )
     disabled_reason = serializers.CharField(read_only=True)
+
+    def get_url(self, endpoint: Endpoint) -> str:
+        """The whole, where the view says so."""
+        return endpoint.url if self.context["whole"] else endpoint.masked_url
 
 
 class EndpointWithSecretSerializer(EndpointSerializer):
@@ -110,3 +120,52 @@ class DeliveryPageSerializer(serializers.Serializer[Any]):
 
     next = serializers.URLField(read_only=True, allow_null=True, help_text="The next page; null: this is the last.")
     results = DeliverySerializer(many=True, read_only=True)
+
+
+@extend_schema_field({"type": "boolean"})
+class YesNoField(serializers.BooleanField):
+    """True or false: text is neither."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        """Take these two only."""
+        if not isinstance(data, bool):
+            self.fail("invalid", input=data)
+        return data
+
+
+class MomentField(InstantField):
+    """A moment that rows can have."""
+
+    def to_internal_value(self, value: Any) -> Any:
+        """See that it is within the years."""
+        try:
+            return check_time("at", super().to_internal_value(value))
+        except DateOutOfRange:
+            raise serializers.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
+
+
+class EndpointBody(StrictSerializer):
+    """What of an endpoint is written by people."""
+
+    url = TextField(max_length=MAX_URL, help_text="https, of a host that anybody could reach.")
+    topics = serializers.ListField(
+        child=TextField(max_length=200), min_length=1, max_length=MAX_TOPICS, help_text="What it is told."
+    )
+    description = TextField(max_length=200, required=False, allow_blank=True)
+    ordered = ChoiceOf(Ordered, required=False, help_text="What is sent one after the other; as a rule `entity`.")
+
+
+class ReplayBody(StrictSerializer):
+    """Which deliveries are sent again."""
+
+    since = MomentField(help_text="Those written from this moment on.")
+    until = MomentField(required=False, allow_null=True, help_text="And before this one; null: until now.")
+    arrived = YesNoField(default=False, help_text="Also those that have arrived.")
+    dry_run = YesNoField(default=False, help_text="Only count them.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """See that there is a time between the two."""
+        until = attrs.get("until")
+        if until is not None and attrs["since"] >= until:
+            raise serializers.ValidationError({"until": _("Give a later time.")})
+        return attrs

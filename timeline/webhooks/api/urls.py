@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from timeline.webhooks.api.acting import Disable, Enable, Replay, Rotate, Sample
-from timeline.webhooks.api.deliveries import Deliveries, OneDelivery
-from timeline.webhooks.api.endpoints import Endpoints, OneEndpoint
+from timeline.webhooks.api.actions import Disable, Enable, Replay, Rotate, Sample
+from timeline.webhooks.api.endpoints import Deliveries, Endpoints, OneDelivery, OneEndpoint
 
 
 def routes(using: str) -> list[URLPattern]:

@@ -25,7 +25,7 @@ from project.demo.operators import make_operator
 from project.demo.people import Person, people
 from project.demo.told import tell
 from timeline.exceptions import BrokerUnavailable
-from timeline.tasks.sending import CelerySender
+from timeline.tasks.broker import CelerySender
 
 STORIES = {"trial": 2.0, "settlement": 120.0, "booking": 14_400.0}  # Story → seconds of a day, where a site shows it.
 

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
-from timeline.management.options import add_database_option
+from timeline.management.shared import add_database_option
 from timeline.webhooks.models import Endpoint
-from timeline.webhooks.sampling import send_sample
+from timeline.webhooks.send import send_sample
 
 MOST_NAMED = 10
 

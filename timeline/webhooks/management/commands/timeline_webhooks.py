@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.management.options import add_database_option
+from timeline.management.shared import add_database_option
 from timeline.webhooks.secrets import check_keys
-from timeline.webhooks.sending import Sender
+from timeline.webhooks.send import WebhookSender
 
 
 class Command(BaseCommand):
@@ -31,12 +31,13 @@ class Command(BaseCommand):
             check_keys()
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from None
-        sender = Sender(database)
+        sender = WebhookSender(database)
         if once:
             sender.drain()
         else:
             before = {number: signal.signal(number, lambda *_args: sender.stop()) for number in _SIGNALS}
             self.stdout.write(_("Sending webhooks. Ctrl-C stops it."))
+            self.stdout.flush()  # Into a file or a pipe, it would be seen at the end only.
             try:
                 sender.work()
             finally:

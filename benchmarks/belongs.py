@@ -1,0 +1,149 @@
+"""
+Where features stand: how many files of the package name each one outside of its own folder, and how far the package is spread.
+
+A file names a feature if a name in its code, or a text that is a name and nothing else (``"limit_key"``), is one of the
+feature's words below. Comments and docstrings are not counted. A file is the feature's own if it lies in the feature's folder,
+``timeline/features/<feature>``, or, as long as there is none, if its own name is one of the words.
+
+``--detail limits`` lists the files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PACKAGE: Final = ROOT / "timeline"
+
+# Feature → what its names look like. Words that are used for other things as well (limit, slots, place, state) are left out.
+WORDS: Final = {
+    "limits": r"limit_keys?|Limit|limits|Limited\w*|limited\w*|limiting|giv\w+_up_places?|begin_with_place",
+    "steps": r"[sS]teps?|\w+_steps?|step_\w+|Step[A-Z]\w*|stepping",
+    "holds": r"[hH]olds?|\w+_holds?|hold_\w+|held_\w+|holding|[bB]rakes?|Brake\w+|braking|park|parking|parked|Admission",
+    "waits": r"waits|wait_for|\w*_waits?|awaited|awaiting|Awaited|waiting|approvals?|Approval\w*|approving|approve|Wait",
+    "recurring": r"recur\w*|Recur\w*|every|daily|hourly|weekly|monthly|cron|Slots|on_clock|schedules",
+    "fan_out": r"fan\w*|Fan\w*|each_of|EachOf",
+    "bulk_actions": r"bulk_action\w*|BulkAction\w*|act\w*_in_bulk|bulk_forms",
+    "machines": r"\w*[mM]achines?|machines?_\w+|\w+_machines?|STAY|BACK|IGNORE|StateField|state_field|edges?|Edge|moves",
+}
+
+
+def files() -> list[Path]:
+    """The package's files, but for migrations."""
+    return sorted(path for path in PACKAGE.rglob("*.py") if "migrations" not in path.parts)
+
+
+def names(path: Path) -> Iterator[str]:
+    """Each name in the code of a file, and each text that is a name."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.keyword(arg=str(name)):
+                yield name
+            case ast.alias(name=name):
+                yield from name.split(".")
+            case ast.ImportFrom(module=str(module)):
+                yield from module.split(".")
+            case ast.Constant(value=str(text)) if text.isidentifier():
+                yield from text.split("__")
+
+
+def named(feature: str) -> list[Path]:
+    """The files that name a feature, and are not its own."""
+    folder, words = PACKAGE / "features" / feature, re.compile(WORDS[feature])
+    found = []
+    for path in files():
+        own = folder in path.parents if folder.exists() else words.fullmatch(path.stem.lstrip("_")) is not None
+        if not own and any(words.fullmatch(name.lstrip("_")) for name in names(path)):
+            found.append(path)
+    return found
+
+
+def modules() -> dict[str, Path]:
+    """The package's modules by their dotted names."""
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files()}
+
+
+def importers() -> dict[str, set[str]]:
+    """Module → the modules of the package that import it, or something of it."""
+    known, found = modules(), defaultdict(set)
+    for name, path in known.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                asked = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                asked = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            else:
+                continue
+            for other in asked:
+                if other in known:
+                    found[other].add(name)
+    return found
+
+
+def couplings() -> dict[str, set[str]]:
+    """Feature → the modules outside of all features that import something of it."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, those in importers().items():
+        if module.startswith("timeline.features."):
+            found[module.split(".")[2]] |= {name for name in those if not name.startswith("timeline.features.")}
+    return found
+
+
+def repeated(names: Iterator[str]) -> int:
+    """How many names are there more than once."""
+    return sum(1 for times in Counter(names).values() if times > 1)
+
+
+def classes() -> Iterator[str]:
+    """The names of all classes of the package, but for those that Django asks for by name."""
+    for path in files():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name != "Command":
+                yield node.name
+
+
+def spread() -> dict[str, int]:
+    """Figure → how many."""
+    stems = [path.stem for path in files() if path.stem != "__init__"]
+    return {
+        "Python files": len(files()),
+        "lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files()),
+        "modules with a single importer": sum(1 for those in importers().values() if len(those) == 1),
+        "modules named …ing": sum(1 for stem in stems if stem.endswith("ing")),
+        "class names that repeat": repeated(classes()),
+        "file names that repeat": repeated(iter(stems)),
+    }
+
+
+def main() -> None:
+    """Print both tables, or the files that name a feature."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--detail", choices=WORDS, help="List the files outside of its folder that name this feature.")
+    if feature := parser.parse_args().detail:
+        for path in named(feature):
+            print(path.relative_to(ROOT))
+        return
+    print("| feature | files outside its folder that name it |\n|---|--:|")
+    for feature in WORDS:
+        print(f"| {feature} | {len(named(feature))} |")
+    print("\n| feature | modules outside of features that import it |\n|---|--:|")
+    for feature, those in sorted(couplings().items()):
+        print(f"| {feature} | {len(those)} |")
+    print("\n| the package | |\n|---|--:|")
+    for figure, many in spread().items():
+        print(f"| {figure} | {many:,} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Which files name a feature."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.belongs import PACKAGE, couplings, importers, named, names, spread
+
+
+class TestNames:
+    def test_are_those_of_code_and_texts_that_are_names_but_not_of_words_in_a_docstring(self, tmp_path):
+        path = tmp_path / "some.py"
+        path.write_text(
+            '"""About the limit_key."""\n\n# limit_key\nrows.filter(limit_key="", task__limits=ask("of_it"))\n'
+        )
+
+        assert set(names(path)) == {"rows", "filter", "limit_key", "task__limits", "ask", "of_it"}
+
+
+class TestNamed:
+    def test_leaves_out_what_is_the_feature_s_own(self):
+        found = {str(path.relative_to(PACKAGE)) for path in named("fan_out")}
+
+        assert "planning/planner.py" in found
+        assert "features/fan_out/attempts.py" not in found
+
+
+class TestSpread:
+    def test_counts_what_there_is(self):
+        assert spread()["Python files"] > 100
+        assert "timeline.registry" in importers()
+
+
+class TestCouplings:
+    @pytest.mark.parametrize(
+        ("feature", "most"),
+        [
+            *[("limits", 19), ("steps", 14), ("holds", 16), ("waits", 16), ("recurring", 24), ("machines", 43)],
+            *[("fan_out", 7), ("bulk_actions", 9), ("plans", 6), ("sweep", 3), ("maintenance", 14)],
+        ],
+    )
+    def test_become_fewer_and_never_more(self, feature, most):
+        """Whoever takes one away lowers the number here."""
+        assert len(couplings()[feature]) <= most

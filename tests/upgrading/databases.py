@@ -1,0 +1,19 @@
+"""Migrate a database of a test's own, as somebody does on the command line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.core.management import call_command
+
+APPS: Final = ("timeline", "timeline_webhooks")
+HOSTS: Final = (
+    "accounts.user",
+    "testapp.order",
+    "testapp.trip",
+)  # Tables of the site, which its own migrations are about.
+
+
+def migrate(*target: str, using: str, app: str = "timeline") -> None:
+    """To a migration of an app of ours, or to its last one."""
+    call_command("migrate", app, *target, database=using, verbosity=0, skip_checks=True)

@@ -1,0 +1,166 @@
+"""Where things stand in the picture of an entity's timeline: percent across, so that it fits every width; pixels down."""
+
+from __future__ import annotations
+
+from datetime import datetime, time, timedelta, tzinfo
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from timeline.admin.entities import Item
+
+
+TOP: Final = 34
+LANE: Final = 48
+LINE: Final = 31  # From the top of a lane, which has its name, to the line with its signs.
+NARROWEST: Final = 600  # Pixels from which on words stand beside signs; the style sheet leaves them out below.
+LETTER: Final = 6.6  # Pixels of a letter of the small text, roughly.
+LONGEST_NAME: Final = 80  # Letters of the name of a lane,
+SHORT_NAME: Final = 40  # and where the picture is narrower than that.
+
+_STEPS: Final = [
+    *(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30)),
+    *(timedelta(hours=hours) for hours in (1, 3, 6, 12)),
+    *(timedelta(days=days) for days in (1, 2, 7, 14, 30, 91, 182, 365, 3 * 365, 10 * 365, 100 * 365, 1000 * 365)),
+]
+_MOST_TICKS: Final = 6
+_MARGIN: Final = 0.06
+
+
+class Mark(NamedTuple):
+    """One sign in a lane. ``text`` stands beside it, ending there if ``is_before``; empty where there is no room."""
+
+    item: Item
+    x: float
+    text: str
+    is_before: bool
+
+
+class Lane(NamedTuple):
+    """The signs of one task: its name at ``name_y``, the line at ``y``. ``short`` is for narrow pictures; empty: it fits."""
+
+    key: str
+    name: str
+    short: str
+    name_y: int
+    y: int
+    marks: list[Mark]
+
+
+class Tick(NamedTuple):
+    """A moment on the axis; where there is little room, every other has no words (``is_minor``): days keep theirs."""
+
+    x: float
+    text: str
+    is_minor: bool
+
+
+class Drawing(NamedTuple):
+    """The whole picture. ``held`` is how much of the width, from now, the entity is on hold."""
+
+    height: int
+    lanes: list[Lane]
+    ticks: list[Tick]
+    now_x: float
+    bottom: int
+    held: float = 0.0
+
+
+def drawing(
+    items: Sequence[Item],
+    *,
+    span: timedelta | None = None,
+    most: int | None = None,
+    held_until: datetime | None = None,
+    now: datetime,
+    zone: tzinfo,
+) -> Drawing | None:
+    """
+    Place items that have a time in lanes, by ``lane`` or else key; None: there are none, whatever the span.
+
+    ``span`` is how much time around now is drawn, ``most`` how many lanes; None: all. None for ``held_until``: no hold.
+    """
+    placed = [item for item in items if item.at is not None]
+    if not placed:
+        return None
+    axis = _axis_of([item.at or now for item in placed], span, now)
+    keys: dict[str, list[Item]] = {}
+    for item in sorted(placed, key=lambda item: (item.group, item.at or now, item.state == "foreseen")):
+        if axis.begin <= (item.at or now) <= axis.end:
+            keys.setdefault(item.lane or item.key, []).append(item)
+    lanes = [
+        Lane(key, *_names(found[0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
+        for number, (key, found) in enumerate(list(keys.items())[:most])
+    ]
+    bottom = TOP + LANE * len(lanes)
+    held = axis.x(min(held_until, axis.end)) - axis.x(now) if held_until and held_until > now else 0.0
+    return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom, round(held, 2))
+
+
+def _names(item: Item) -> tuple[str, str]:
+    """Of the lane that it stands in: the name, and a shorter one if it is long."""
+    name = item.lane or item.called.title or item.key
+    return _short(name, LONGEST_NAME), _short(name, SHORT_NAME) if len(name) > SHORT_NAME else ""
+
+
+class _TimeAxis(NamedTuple):
+    begin: datetime
+    end: datetime
+
+    def x(self, at: datetime) -> float:
+        """In percent."""
+        return round(100 * ((at - self.begin) / (self.end - self.begin)), 2)
+
+
+def _axis_of(moments: Sequence[datetime], span: timedelta | None, now: datetime) -> _TimeAxis:
+    if span is not None:
+        return _TimeAxis(now - span / 2, now + span / 2)
+    begin, end = min([*moments, now]), max([*moments, now])
+    margin = max((end - begin) * _MARGIN, timedelta(minutes=1))
+    return _TimeAxis(begin - margin, end + margin)
+
+
+def _marks(items: Sequence[Item], axis: _TimeAxis) -> list[Mark]:
+    """Find room for words as if the picture were as narrow as any that shows them."""
+    places = [axis.x(item.at) for item in items if item.at is not None]
+    pixel = 100 / NARROWEST
+    marks, taken = [], 0.0
+    for number, (item, x) in enumerate(zip(items, places, strict=True)):
+        text = item.key if item.state == "event" else item.label
+        width = (14 + LETTER * len(text)) * pixel
+        until = places[number + 1] - 10 * pixel if number + 1 < len(places) else 100.0
+        if x + width <= until:
+            marks.append(Mark(item, x, text, is_before=False))
+            taken = x + width
+        elif x - width >= taken:
+            marks.append(Mark(item, x, text, is_before=True))
+            taken = x + 10 * pixel
+        else:
+            marks.append(Mark(item, x, "", is_before=False))
+            taken = x + 10 * pixel
+    return marks
+
+
+def _ticks(axis: _TimeAxis, zone: tzinfo) -> list[Tick]:
+    """Moments at round times of the zone, not more than there is room for."""
+    span = axis.end - axis.begin
+    step = next((step for step in _STEPS if span / step <= _MOST_TICKS), _STEPS[-1])
+    at = datetime.combine(axis.begin.astimezone(zone).date(), time.min, tzinfo=zone)
+    places: list[tuple[float, str]] = []
+    while at <= axis.end:
+        if at >= axis.begin and 4 < axis.x(at) < 96:  # Nearer to an end, there is no room for the words.
+            places.append((axis.x(at), _said(at, step)))
+        at += step  # On the wall clock: a day is a day, also across a clock change.
+    dated = next((number for number, (_x, text) in enumerate(places) if "-" in text), 0)
+    return [Tick(x, text, is_minor=(number - dated) % 2 == 1) for number, (x, text) in enumerate(places)]
+
+
+def _said(at: datetime, step: timedelta) -> str:
+    if step < timedelta(days=1) and at.time() != time.min:
+        return f"{at:%H:%M}"
+    return f"{at:%Y-%m-%d}" if step < timedelta(days=100) else f"{at:%Y-%m}"
+
+
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

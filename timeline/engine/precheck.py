@@ -1,0 +1,186 @@
+"""Pass the last look: tasks that must not run end at once; for the others, the time of their group begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from time import monotonic
+from typing import Final
+from uuid import UUID
+
+from timeline import reasons
+from timeline.engine.attempts import Attempt, still_ours
+from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
+from timeline.engine.failures import LOOKS_AGAIN_SOON, failed, rested
+from timeline.engine.precheck_rules import guarded, is_outside, not_seen, superseded
+from timeline.exceptions import Rest
+from timeline.features.holds.precheck import braked, held_back
+from timeline.features.holds.store import IS_ANY_OPEN
+from timeline.features.recurring.store import Behind
+from timeline.features.recurring.verbs import overlapping
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.entities import Entities
+from timeline.models.families import kinds_of
+from timeline.models.statements import Among
+from timeline.operations.leave import exits_since
+from timeline.store.database_errors import catching
+from timeline.store.returned_rows import read_entities, read_models
+from timeline.store.transition import Write
+
+# The task was pruned with its run while its worker gave no signs. Nobody reads this reason: there is no row to write it to.
+RUN_GONE: Final = reasons.RUN_NOT_THERE()
+GONE: Final = reasons.NOT_THERE()
+
+_ANY_HOLD: Final = "timeline_any_hold"  # An attribute that the query adds to runs for a moment.
+
+
+def look(
+    attempts: Sequence[Attempt], *, now: datetime, using: str
+) -> dict[UUID, Reason | Behind | Rest | BaseException]:
+    """
+    Check again everything that an attempt depends on, and give each attempt its entity.
+
+    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold?
+    Guards that are a ``Q``? Has an earlier run of a timeline that the clock starts ended? Not too many of a destructive kind?
+    Gives, by task id, why it must not run (now), the earlier run that it waits for, why it rests, or the error of a check. An
+    error is a failed attempt of that task alone. Guards that are functions are called later. The statements are few and fixed.
+    """
+    gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
+    refused: dict[UUID, Reason | Behind | Rest | BaseException] = dict.fromkeys(gone, RUN_GONE)
+    attempts = _without(refused, attempts) if refused else attempts
+    entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
+    asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
+    exits = exits_since([(run, known) for run, known in asked if run is not None], using=using) if asked else {}
+    reasons_of = {attempt.task.id: _refusal(attempt, entities, exits, now) for attempt in attempts}
+    refused |= {task_id: reason for task_id, reason in reasons_of.items() if reason is not None}
+    if missing := [attempt.task for attempt in attempts if reasons_of[attempt.task.id] is GONE]:
+        refused |= not_seen(missing, using=using)
+    if is_any_open is not False:
+        refused |= held_back(_without(refused, attempts), is_any_open, using=using)
+    if any(attempt.definition.recurring for attempt in attempts):
+        refused |= overlapping(_without(refused, attempts), now=now, using=using)
+    if any(attempt.declared.query_guards for attempt in attempts):
+        refused |= guarded(_without(refused, attempts), using=using)
+    if any(attempt.declared.options.park_above is not None for attempt in attempts):
+        refused |= braked(_without(refused, attempts), now=now, using=using)
+    return refused
+
+
+def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+    return [attempt for attempt in attempts if attempt.task.id not in refused]
+
+
+def _refusal(
+    attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
+) -> Reason | Rest | BaseException | None:
+    """The reason why it must not run, by the data that has been read; or the error because of which nobody knows."""
+    ref, caught = attempt.task.entity_ref, list[Exception]()
+    attempt.entity = entities.get(ref)
+    if (ended := _run_ended(attempt, exits)) is not None:
+        return ended
+    if entities.unreadable and ref in entities.unreadable:
+        return entities.unreadable[ref]
+    if (label := attempt.definition.label) and ref.label != label and label not in kinds_of(ref.label):
+        return Rest(reasons.LABEL_UNKNOWN(label=ref.label, wanted=label))
+    if label and attempt.entity is None:
+        return GONE
+    try:
+        with catching(caught):
+            reason = superseded(attempt, now) or _expired(attempt, now)
+            return is_outside(attempt) if reason is None and attempt.declared.options.window is not None else reason
+    except BaseException as died:  # noqa: BLE001 (raised when it is recorded)
+        return died
+    return caught[0]
+
+
+def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], bool | None]:
+    """Give each task its run. Return the ids of tasks whose run is gone, and whether anything is on hold (None: not read)."""
+    tasks = [task for task in tasks if task.run_id is not None]
+    if not tasks:
+        return set(), None
+    rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
+    runs = {run.pk: run for run in read_models(rows.extra(select={_ANY_HOLD: IS_ANY_OPEN}))}  # noqa: S610 (ours)
+    told = {run.__dict__.pop(_ANY_HOLD) for run in runs.values()}
+    there = [task for task in tasks if task.run_id in runs]
+    for task in there:
+        task.run = runs[task.run_id]
+    return {task.id for task in tasks} - {task.id for task in there}, any(told) if told else None
+
+
+def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
+    run = attempt.task.run if attempt.task.run_id is not None else None
+    if run is None:
+        return None
+    if not run.is_open:
+        return Reason(ReasonCode.EXIT, run.end_reason)
+    return Reason(ReasonCode.EXIT, exits[run.pk]) if run.pk in exits else None
+
+
+def _expired(attempt: Attempt, now: datetime) -> Reason | None:
+    expires_at = attempt.task.expires_at
+    if expires_at is not None and not attempt.has_records and expires_at <= now:
+        return reasons.TOO_LATE(at=expires_at)
+    return None
+
+
+def pass_look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[ScheduledTask]]:
+    """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
+    with runtime.watch.looking():
+        passed, outcomes = _look(attempts, runtime)
+    ended = record_outcomes(outcomes, runtime) if outcomes else []
+    for died in filter(None, (deadly(end) for _attempt, end in outcomes)):
+        raise died
+    return passed, ended
+
+
+def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
+    """
+    Take the last look at attempts that may have been cancelled meanwhile, inside or outside a transaction. Returns the
+    attempts that may go on, and outcomes, not recorded yet, of those that must not. Others are not ours any more.
+    """
+    ours = still_ours(attempts, using=runtime.using)
+    return _look(ours, runtime) if ours else ([], [])
+
+
+def _look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
+    now = runtime.clock()
+    refused = look(attempts, now=now, using=runtime.using)
+    ended = [attempt for attempt in attempts if attempt.task.id in refused]
+    outcomes: list[Outcome] = [(attempt, _outcome_of(attempt, refused[attempt.task.id], now)) for attempt in ended]
+    return [attempt for attempt in attempts if attempt.task.id not in refused], outcomes
+
+
+def pass_fresh_look(
+    attempts: Sequence[Attempt], runtime: Runtime, *, late: bool
+) -> tuple[list[Attempt], list[ScheduledTask]]:
+    """
+    Take the last look, and let the time of the attempts begin after it: the look takes none of it. ``late`` is whether they
+    have waited since they were begun: then somebody may have cancelled them.
+    """
+    if late:
+        with runtime.watch.looking():
+            attempts = still_ours(attempts, using=runtime.using)
+    passed, refused = pass_look(attempts, runtime) if attempts else ([], [])
+    now = monotonic()
+    for attempt in passed:
+        attempt.seen_at = now
+    return passed, refused
+
+
+def _outcome_of(
+    attempt: Attempt, refused: Reason | Behind | Rest | BaseException, now: datetime
+) -> Write | BaseException:
+    """The outcome of an attempt whose handler is not entered: it is cancelled, rests, has failed, or is given back."""
+    if isinstance(refused, Exception):
+        return failed(attempt, refused, now)  # No handler raised this error, so it is no answer for a machine.
+    if isinstance(refused, Behind):
+        return replace(rested(attempt, reasons.BEHIND(run=refused.key)), rests=refused, entered=False)
+    if isinstance(refused, Rest):
+        return replace(rested(attempt, refused.reason, again=LOOKS_AGAIN_SOON), entered=False)
+    if isinstance(refused, BaseException):
+        return refused  # It ends this thread.
+    if refused.code == ReasonCode.HOLD:  # Its due time stays; nothing is counted, and no budget touched.
+        return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=refused, entered=False)
+    return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused, entered=False)

@@ -1,0 +1,1 @@
+"""A handler makes one task for each of many things: ``self.fan_out``."""

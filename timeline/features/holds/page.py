@@ -1,0 +1,247 @@
+"""Holds: what is on hold, one made after a look at what it would hold, and one released."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from timeline import shortcuts
+from timeline.admin import references
+from timeline.admin.forms import HoldForm
+from timeline.admin.pages import Pages, policy_of
+from timeline.admin.references import Named, actor_of, named
+from timeline.clocks import story_now
+from timeline.exceptions import TimelineError
+from timeline.features.holds.reading import told_hold
+from timeline.models import EntityRef, Hold, Scope, exact_ref
+from timeline.models.entities import by_label, load_entities
+from timeline.models.kin import names_of
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from datetime import datetime
+
+    from timeline.admin.subject import About
+    from timeline.models.decisions import HoldQuerySet
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+MOST: Final = 200  # Holds on the page.
+FEW: Final = 20  # Of those that are over.
+
+
+class HoldTarget(NamedTuple):
+    """What somebody wants to hold: a task, timeline or queue by name, an entity, or everything."""
+
+    scope: Scope
+    name: str = ""
+    ref: EntityRef | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """As the shortcut takes it."""
+        if self.ref is not None:
+            return {"entity": self.ref}
+        return {"everything": True} if self.scope == Scope.EVERYTHING else {self.scope.value: self.name}
+
+    def narrow(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+        """Tasks that it would hold."""
+        if self.ref is not None:
+            return tasks.for_entity(self.ref)
+        if self.scope == Scope.TASK:
+            return tasks.with_handler([self.name])
+        if self.scope == Scope.TIMELINE:
+            return tasks.of_timeline(self.name)
+        return tasks.with_handler(registry.task_keys(self.name)) if self.scope == Scope.QUEUE else tasks
+
+
+class ToldHold(NamedTuple):
+    """
+    A hold, and what is said of it; ``entity`` is for who may view all tasks, but not on its own page.
+
+    ``due``: of what a brake has stopped, how many due tasks the user sees, listed at ``where``; None: not counted.
+    """
+
+    hold: Hold
+    text: str
+    entity: Named | None = None
+    due: int | None = None
+    where: str = ""
+
+
+class HoldPages(Pages):
+    """Who may see holds finds them; who may hold makes and releases them."""
+
+    def holds_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what is on hold, and what was last; or release the one that was sent."""
+        policy, using = policy_of(request), self.alias
+        may_hold = policy.may_hold(request.user)
+        if request.method == "POST":
+            if not may_hold:
+                raise PermissionDenied
+            return self._release(request)
+        if not may_hold and not request.user.has_perm("timeline.view_hold"):
+            raise PermissionDenied
+        holds = policy.visible_holds(Hold.objects.using(using), request.user)
+        over = list(holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW])
+        now, there = story_now(using), list(holds.open().oldest_first()[:MOST])
+        names = self._names_of(request, [*there, *over])
+        context = {
+            "holds": self._told_holds(request, there, names, now),
+            "over": [(hold, names.get(hold.entity_ref)) for hold in over],
+            "may_hold": may_hold,
+            "choices": _choices(),
+        }
+        return self.page(request, "holds", pgettext("timeline", "Holds"), now, context)
+
+    def _names_of(self, request: HttpRequest, holds: list[Hold]) -> dict[EntityRef, Named]:
+        if not request.user.has_perm("timeline.view_scheduledtask"):
+            return {}
+        policy, user, using = policy_of(request), request.user, self.alias
+        held = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
+        about = {label: [known.name for known in registry if known.label == label] for label in by_label(held)}
+        seen = [
+            ref for ref in held if any(policy.sees_timeline(user, name, ref, using=using) for name in about[ref.label])
+        ]
+        return references.names_of(seen, using=using, site=self.admin_site.name)
+
+    def _told_holds(
+        self, request: HttpRequest, holds: list[Hold], names: dict[EntityRef, Named], now: datetime
+    ) -> list[ToldHold]:
+        """Say what each is; of those of a brake, what a release lets go, in one statement."""
+        keys = {hold.target for hold in holds if hold.is_by_brake}
+        due = self.visible(request).due(now).with_handler(sorted(keys)).order_by().values_list("task_key")
+        counts = dict(due.annotate(count=Count("pk"))) if keys else {}
+        overdue = f"{self.address('changelist')}?state=overdue"
+        return [
+            ToldHold(
+                hold, told_hold(hold), None, counts.get(hold.target, 0), f"{overdue}&{urlencode({'task': hold.target})}"
+            )
+            if hold.is_by_brake
+            else ToldHold(hold, told_hold(hold), names.get(hold.entity_ref))
+            for hold in holds
+        ]
+
+    def hold_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what a hold would hold, and ask why; once that is said, make it."""
+        policy, using = policy_of(request), self.alias
+        if not policy.may_hold(request.user):
+            raise PermissionDenied
+        target = self._target(request)
+        now, zone = story_now(using), timezone.get_default_timezone()
+        form = HoldForm(request.POST if request.method == "POST" else None, now=now, zone=zone)
+        if request.method == "POST" and form.is_valid() and self._hold(request, target, form, now):
+            return HttpResponseRedirect(self._back(target.ref))
+        held = target.narrow(self.visible(request)).open()
+        entity = None if target.ref is None else load_entities([target.ref], using=using).get(target.ref)
+        context = {
+            "form": form,
+            "has_errors": bool(form.errors),
+            "what": _name_of(target, entity, self.admin_site.name),
+            "target": target,
+            "entity": target.ref,
+            "count": held.count(),
+            "due": held.filter(scheduled_at__lte=now).count(),
+            "back": self._back(target.ref),
+        }
+        return self.page(request, "hold", pgettext("timeline", "Put on hold"), now, context)
+
+    def _target(self, request: HttpRequest) -> HoldTarget:
+        """What the address says is to be held; 404 for an entity that no timeline is about."""
+        label, key, what = (request.GET.get(name, "") for name in ("label", "id", "what"))
+        if what == Scope.EVERYTHING:
+            return HoldTarget(Scope.EVERYTHING)
+        for scope, names in _choices():
+            if (name := what.removeprefix(f"{scope.value}:")) in names and name != what:
+                return HoldTarget(scope, name)
+        ref = exact_ref(label, key)
+        is_known = ref is not None and registry.knows(ref.label)
+        if ref is None or not is_known or load_entities([ref], using=self.alias).get(ref) is None:
+            raise Http404(_("There is no such entity."))
+        return HoldTarget(Scope.ENTITY, ref=ref)
+
+    def _hold(self, request: HttpRequest, target: HoldTarget, form: HoldForm, now: datetime) -> bool:
+        """Make it, and say so; sent twice, it is made once."""
+        said, actor = form.cleaned_data, actor_of(request.user)
+        like = {"scope": target.scope, "target": target.name, "actor": actor}
+        like |= {name: said[name] for name in ("until", "then", "reason")}
+        root = names_of(target.ref, using=self.alias)[0] if target.ref is not None else EntityRef("", "")
+        holds = Hold.objects.using(self.alias).open().filter(lifted_at__isnull=True, **like)
+        try:
+            if not holds.filter(entity_label=root.label, entity_id=root.id).exists():
+                shortcuts.hold(
+                    **target.given,
+                    until=said["until"],
+                    then=said["then"],
+                    reason=said["reason"],
+                    actor=actor,
+                    using=self.alias,
+                )
+        except TimelineError as error:
+            messages.error(request, str(error))
+            return False
+        messages.success(request, _("It is on hold: within a poll nothing of it is started any more."))
+        return True
+
+    def _release(self, request: HttpRequest) -> HttpResponse:
+        given, actor = request.POST, actor_of(request.user)
+        ref = exact_ref(given["label"], given.get("id", "")) if "label" in given else None
+        with suppress(ValueError):
+            key = UUID(given.get("hold", ""))
+            try:
+                reason = given.get("reason", "").strip()
+                shortcuts.release(key, actor=actor, reason=reason, using=self.alias)
+            except (Hold.DoesNotExist, TimelineError) as error:
+                messages.error(request, str(error))
+            else:
+                messages.success(request, _("It is released."))
+        return HttpResponseRedirect(self._back(ref))
+
+    def _back(self, ref: EntityRef | None) -> str:
+        return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
+
+
+def holds_over(about: About, *, using: str) -> HoldQuerySet:
+    """Ask for what is on hold of an entity."""
+    return Hold.objects.using(using).open().filter(_over(about, using))
+
+
+def told_holds(holds: Iterable[Hold], seen: Collection[UUID]) -> list[ToldHold]:
+    """What is on hold, and why, for the page of an entity; who decided, of those that who looks may see."""
+    in_order = sorted(holds, key=lambda hold: (hold.created_at, hold.pk))
+    return [ToldHold(hold, told_hold(hold, people=hold.pk in seen)) for hold in in_order]
+
+
+def _over(about: About, using: str) -> Q:
+    """Condition on holds that are over all that is about an entity, or over a timeline of it."""
+    ref, names = about.ref, about.timelines
+    keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
+    over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
+    if not ref.label:
+        return over
+    root = names_of(ref, using=using)[0]
+    return over | Q(scope=Scope.ENTITY, entity_label=root.label, entity_id=root.id)
+
+
+def _choices() -> list[tuple[Scope, list[str]]]:
+    keys = registry.task_keys()
+    queues = sorted({registry.task(key)[1].options.queue for key in keys})
+    timelines = sorted(definition.name for definition in registry)
+    return [(Scope.TIMELINE, timelines), (Scope.TASK, keys), (Scope.QUEUE, queues)]
+
+
+def _name_of(target: HoldTarget, entity: Any, site: str) -> str:
+    if target.ref is not None:
+        return named(target.ref, entity, site).name
+    return target.name or _("everything there is")

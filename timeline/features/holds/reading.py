@@ -1,0 +1,31 @@
+"""Holds, as people read them."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from timeline.models import Hold, Then
+from timeline.timing import in_utc
+
+
+def told_hold(hold: Hold, *, people: bool = True) -> str:
+    """Say what is on hold, from when to when, by whom and why, and what then. ``people``: tell who decided, and their texts."""
+    told = {
+        "what": hold.what,
+        "since": in_utc(hold.created_at),
+        "until": in_utc(hold.until) if hold.until else "",
+        "actor": hold.actor,
+    }
+    if hold.lifted_at is not None:
+        said = _("On hold since %(since)s (%(what)s); it is being released") % told
+    elif hold.until is not None:
+        said = _("On hold from %(since)s to %(until)s (%(what)s)") % told
+    else:
+        said = _("On hold since %(since)s, until somebody releases it (%(what)s)") % told
+    if people and hold.actor:
+        said = _("%(said)s, by %(actor)s") % {"said": said, "actor": hold.actor}
+    why = f": {hold.why}" if people or hold.is_by_brake else ""
+    if hold.is_by_brake and hold.lifted_at is None:
+        remedy = _("See what is due of it: cancel what must not run, then release it. All that is due by then runs.")
+        return f"{said}{why}. {remedy}"
+    return _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}

@@ -1,0 +1,1 @@
+"""A timeline with a table of states: events move its runs."""

@@ -1,0 +1,130 @@
+"""Where a machine is, and what it is about, as the API gives it; and the run that asks a user for an event."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import F
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import Throttled
+from rest_framework.settings import api_settings
+
+from timeline.api.base import TimelineThrottle
+from timeline.api.fields import InstantField
+from timeline.definition import STAY, Definition
+from timeline.models import EntityRef, TimelineRun
+from timeline.models.machine_rows import RunEntry
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from timeline.policy import TimelinePolicy
+
+SCOPE: Final = "timeline.asked"
+RATE: Final = "30/min"  # Unless the host sets one; None is no limit.
+MOST_STAYS: Final = 10  # So often somebody may have a run enter its state again before it comes to another.
+_MAX_KEY: Final = 200
+
+
+class EntitySerializer(serializers.Serializer[Any]):
+    """What a row is about."""
+
+    label = serializers.CharField(read_only=True)  # type: ignore[assignment]
+    id = serializers.CharField(read_only=True)
+
+
+class MoveSerializer(serializers.Serializer[Any]):
+    """One move of a machine, or its beginning."""
+
+    seq = serializers.IntegerField(read_only=True, help_text="Counts moves; 0: it began.")
+    at = InstantField(read_only=True)
+    from_state = serializers.CharField(read_only=True, help_text="Empty where it began.")
+    to_state = serializers.CharField(read_only=True)
+    event = serializers.CharField(read_only=True, help_text="Its name; empty: it was begun by hand.")
+    actor = serializers.CharField(read_only=True, help_text="Empty: the system, or you may not know.")
+    reason = serializers.CharField(
+        read_only=True,
+        help_text="What the person wrote whom the machine had asked. Empty: nothing, or you may not know.",
+    )
+
+
+class MachineSerializer(serializers.Serializer[Any]):
+    """Where the run of a machine is."""
+
+    timeline = serializers.CharField(source="run.timeline", read_only=True)
+    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    run = serializers.UUIDField(source="run.pk", read_only=True)
+    key = serializers.CharField(source="run.key", read_only=True, help_text="Tells runs of the same entity apart.")
+    state = serializers.CharField(source="run.state", read_only=True, help_text="As the machine calls it.")
+    state_at = InstantField(source="run.state_at", read_only=True, help_text="Since when.")
+    ended_at = InstantField(source="run.ended_at", read_only=True, allow_null=True)
+    takes = serializers.ListField(
+        child=serializers.CharField(), read_only=True, help_text="Events that its state takes; none once it has ended."
+    )
+    asked = serializers.SerializerMethodField(help_text="Those of them that it asks you for: you may say them.")
+    moves = MoveSerializer(many=True, read_only=True, help_text="The latest 50, from the first to the last.")
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_asked(self, line: Any) -> list[str]:
+        """Events."""
+        view = self.context["view"]
+        asked: list[str] = view.policy.asked_of(view.request.user, line.run, using=line.run._state.db)
+        return asked
+
+    @extend_schema_field(EntitySerializer(allow_null=True))
+    def get_entity(self, line: Any) -> dict[str, str] | None:
+        """Label and id."""
+        return line.run.entity_ref._asdict() if line.run.entity_label else None
+
+
+class AskedThrottle(TimelineThrottle):
+    """Counts the events of a user who may not emit."""
+
+    scope_attr = "asked_scope"
+
+    def get_rate(self) -> str | None:
+        """Read the rate as it is set now."""
+        rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
+        rate: str | None = rates.get(SCOPE, RATE)
+        return rate
+
+
+def asked_run(given: dict[str, Any], policy: TimelinePolicy, user: Any, *, using: str) -> TimelineRun | None:
+    """
+    The open run whose machine asks a user for an event (body: ``name``, ``machine``, ``entity``). Absent, foreign and ended
+    alike are none, by the same statements.
+    """
+    ref = EntityRef(**given["entity"])
+    runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline=given["machine"])
+    run = runs.order_by("pk").first()
+    nobody = TimelineRun(timeline=given["machine"], entity_label=ref.label, entity_id=ref.id)
+    return run if policy.may_ask(user, run or nobody, given["name"], using=using) else None
+
+
+def asking_machine(given: dict[str, Any]) -> Definition | None:
+    """The machine that is named, if it takes the event, of an entity such as is named; None: there is no such machine."""
+    about = given.get("entity") or {}
+    if given.get("occurred_at") is not None:  # That it came earlier is not theirs to say.
+        return None
+    named = (known for known in registry.machines(given["name"]) if known.name == given["machine"])
+    return next((known for known in named if known.label and known.label == about.get("label")), None)
+
+
+def refuse_to_stay_for_ever(run: TimelineRun, definition: Definition, event: str, *, using: str) -> None:
+    """Raise ``Throttled`` if an event made a run enter its state again, with new timers, ``MOST_STAYS`` times in a row."""
+    if definition.machine is None or definition.machine.takes(run.state).get(event) is not STAY:
+        return
+    entries = RunEntry.objects.using(using).filter(run=run.pk)
+    came = entries.exclude(from_state=F("to_state")).order_by("-seq").values_list("seq", flat=True).first()
+    if run.moves - (came or 0) >= MOST_STAYS:
+        raise Throttled(detail=_("It was said so often in this state that it may not be said again."))
+
+
+def key_of(user: Any, key: str) -> str:
+    """The key that an event is recorded with: each user has keys of their own, so that nobody takes one of the site's."""
+    own = f"asked:{user.pk}:{key}"
+    if not key or len(own) <= _MAX_KEY:
+        return own if key else ""
+    return f"asked:{user.pk}:{sha256(key.encode()).hexdigest()}"

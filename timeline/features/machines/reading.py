@@ -1,0 +1,238 @@
+"""Machines: the state of a run, since when, which events it takes, and how it came there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Case, F, JSONField, OuterRef, Q, QuerySet, Subquery, When
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from timeline.definition import Definition, Table, TableAnswer
+from timeline.models import Event, RunEntry, TimelineRun
+from timeline.payloads import clip
+from timeline.registry import registry
+from timeline.timing import in_utc
+
+SHOWN = 50  # The latest entries of a run that are shown.
+LONGEST = 300  # The characters of a reason that are shown.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveLine:
+    """
+    One move of a run, or its beginning: ``seq`` is 0 then, ``from_state`` empty, and ``event`` as well, if it was by hand.
+    ``reason``: the answer of a person asked. Reason and actor are also empty if the reader may not know.
+    """
+
+    seq: int
+    at: datetime
+    from_state: str
+    to_state: str
+    event: str
+    actor: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineLine:
+    """The state of a run, the events that it takes, and its latest moves in order; ``is_cut``: there are earlier ones."""
+
+    run: TimelineRun
+    takes: list[str]
+    moves: list[MoveLine]
+    is_cut: bool
+
+    @property
+    def told(self) -> str:
+        """The state and since when, in words."""
+        return state_of(self.run)
+
+
+def state_of(run: TimelineRun) -> str:
+    """Say in words in which state the run of a machine is: ``QUEUED since …``; empty: the run is not of a machine."""
+    if not run.state or run.state_at is None:
+        return ""
+    return _("%(state)s since %(at)s") % {"state": run.state, "at": in_utc(run.state_at)}
+
+
+def taken_by(run: TimelineRun) -> list[str]:
+    """Events that the state of an open run takes, by name."""
+    definition = registry.about(run.timeline, run.entity_label)
+    if definition is None or definition.machine is None or not run.is_open:
+        return []
+    return sorted(definition.machine.takes(run.state))
+
+
+def entries_to_tell(runs: QuerySet[TimelineRun], *, using: str) -> QuerySet[RunEntry]:
+    """The query for the latest entries of runs, with the answers of people whom machines had asked; for ``machine_lines``."""
+    asks = sorted({event for known in registry for event in known.asks})
+    wrote = Event.objects.using(using).filter(pk=OuterRef("cause_id")).values("payload")
+    latest = RunEntry.objects.using(using).filter(run__in=runs.values("pk"), seq__gt=F("run__moves") - SHOWN)
+    asked = Case(When(event__in=asks, then=Subquery(wrote[:1])), default=None, output_field=JSONField())
+    return latest.annotate(wrote=asked)
+
+
+def machine_lines(
+    runs: Iterable[TimelineRun],
+    *,
+    people: Callable[[TimelineRun], bool],
+    read: Iterable[RunEntry] | None = None,
+    using: str,
+) -> list[MachineLine]:
+    """
+    Describe the runs of machines, in order: one statement, and one for the answers of people asked, if there are any.
+    ``people``: whether to tell who moved a run. ``read``: the entries by ``entries_to_tell``; None: they are read here.
+    """
+    moving = [run for run in runs if run.state]
+    entries = _entries_of(moving, using) if read is None else _by_run(read)
+    told = [run for run in moving if people(run)]
+    reasons = _reasons_of(told, entries, using) if read is None else _reasons_read(told, entries)
+    return [
+        MachineLine(
+            run=run,
+            takes=taken_by(run),
+            moves=[_line(entry, people(run), reasons) for entry in entries[run.pk]],
+            is_cut=run.moves >= SHOWN,
+        )
+        for run in moving
+    ]
+
+
+def told_state(run: TimelineRun | None) -> Iterator[str]:
+    """For the story of a task, say in which state its run is and which events it takes."""
+    if run is None or not run.state:
+        return
+    yield _("Its run is %(told)s.") % {"told": state_of(run)}
+    if takes := taken_by(run):
+        yield _("It takes %(events)s.") % {"events": ", ".join(takes)}
+
+
+def told_machine(line: MachineLine) -> Iterator[str]:
+    """Describe the run of a machine in sentences: its state, the events it takes, and how it came there."""
+    run = line.run
+    name = f"{run.timeline} {run.key}".strip()
+    yield _("%(name)s of %(entity)s is %(told)s.") % {"name": name, "entity": run.entity_ref, "told": line.told}
+    if line.takes:
+        yield _("It takes %(events)s.") % {"events": ", ".join(line.takes)}
+    for move in line.moves:
+        said = " → ".join(filter(None, [move.from_state, move.to_state]))
+        said = f"{said} ({move.event})" if move.event else said
+        if move.actor:
+            said = _("%(said)s, by %(actor)s") % {"said": said, "actor": move.actor}
+        said = f"{said}: {move.reason}" if move.reason else said
+        yield f"  {in_utc(move.at)}  {said}"
+
+
+def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunEntry]]:
+    """The latest entries of each run; the run itself knows how many there are."""
+    latest = Q()
+    for run in runs:
+        latest |= Q(run=run.pk, seq__gt=run.moves - SHOWN)
+    return _by_run(RunEntry.objects.using(using).filter(latest) if latest else ())
+
+
+def _by_run(read: Iterable[RunEntry]) -> dict[UUID, list[RunEntry]]:
+    found: dict[UUID, list[RunEntry]] = defaultdict(list)
+    for entry in sorted(read, key=lambda entry: entry.seq):
+        found[entry.run_id].append(entry)
+    return found
+
+
+def _reasons_read(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]]) -> dict[UUID, str]:
+    """The same as ``_reasons_of``, for entries that were read with the answers of people."""
+    told = {
+        entry.cause_id: wrote.get("reason")
+        for run in runs
+        for entry in entries.get(run.pk, ())
+        if entry.event in _asks_of(run) and entry.cause_id and (wrote := _wrote(entry))
+    }
+    return {pk: clip(said, LONGEST) for pk, said in told.items() if isinstance(said, str)}
+
+
+def _wrote(entry: RunEntry) -> Mapping[str, Any] | None:
+    """The answer that was read with an entry by the query of ``entries_to_tell``."""
+    wrote: Mapping[str, Any] | None = entry.wrote  # type: ignore[attr-defined]
+    return wrote
+
+
+def _asks_of(run: TimelineRun) -> Collection[str]:
+    definition = registry.about(run.timeline, run.entity_label)
+    return definition.asks if definition is not None else ()
+
+
+def _reasons_of(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]], using: str) -> dict[UUID, str]:
+    """The reasons of people whom these runs had asked: id of the event → the reason."""
+    causes = set()
+    for run in runs:
+        asks = _asks_of(run)
+        causes |= {entry.cause_id for entry in entries.get(run.pk, ()) if entry.event in asks and entry.cause_id}
+    told = Event.objects.using(using).filter(pk__in=causes).values_list("pk", "payload") if causes else ()
+    return {pk: clip(said, LONGEST) for pk, payload in told if isinstance(said := payload.get("reason"), str)}
+
+
+def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLine:
+    return MoveLine(
+        seq=entry.seq,
+        at=entry.at,
+        from_state=entry.from_state,
+        to_state=entry.to_state,
+        event=entry.event,
+        actor=entry.actor if people else "",
+        reason=reasons.get(entry.cause_id, "") if people and entry.cause_id else "",
+    )
+
+
+def answer_in_words(answer: TableAnswer) -> str:
+    """Describe in words an event that leads to no named state."""
+    words = {
+        TableAnswer.BACK: pgettext("timeline", "back"),
+        TableAnswer.STAY: _("the same, anew"),
+        TableAnswer.IGNORE: pgettext("timeline", "nothing"),
+    }
+    return words[answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEntry:
+    """A state of a machine. ``takes``: event → next state, ``BACK``, ``STAY`` or ``IGNORE``; empty: it is an end."""
+
+    name: str
+    takes: dict[str, str]
+    initial: bool
+    working: bool
+    end: bool
+
+    @property
+    def lines(self) -> list[str]:
+        """The events it takes, in words."""
+        answers = {answer.value: answer for answer in TableAnswer}
+        said = {event: answer_in_words(answers[to]) if to in answers else to for event, to in self.takes.items()}
+        return [f"{event} → {target}" for event, target in said.items()] or [_("an end")]
+
+    @property
+    def told(self) -> str:
+        """The same events in one line."""
+        return ", ".join(self.lines)
+
+
+def states_of(definition: Definition) -> list[StateEntry]:
+    """The states of a machine in the order of its table; none of another timeline."""
+    table = definition.machine
+    return [] if table is None else [_state(table, state) for state in table.states]
+
+
+def _state(table: Table, state: str) -> StateEntry:
+    takes = table.takes(state)
+    return StateEntry(
+        name=state,
+        takes={event: to.value if isinstance(to, TableAnswer) else to for event, to in sorted(takes.items())},
+        initial=state == table.initial,
+        working=state in table.working,
+        end=state in table.ends,
+    )

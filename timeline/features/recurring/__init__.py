@@ -1,0 +1,1 @@
+"""Runs that the clock begins: ``daily``, ``cron`` and their kin, with their slots."""

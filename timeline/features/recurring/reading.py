@@ -1,0 +1,118 @@
+"""When a timeline starts by the clock, in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db.models import Min
+from django.utils.translation import gettext as _
+
+from timeline.definition import Definition, Recurring
+from timeline.exceptions import UnknownTask
+from timeline.features.recurring.slots import in_words, on_the_wall
+from timeline.features.recurring.store import last_slots, waiting_among
+from timeline.models import ScheduledTask
+from timeline.reading.outlook import foreseen_of
+from timeline.registry import registry
+from timeline.timing import in_utc
+
+
+def next_slot(recurring: Recurring, *, now: datetime) -> datetime | None:
+    """The next slot by the schedule alone, whatever happened to its row; None: there is no further slot."""
+    return next(next_slots(recurring, now=now), None)
+
+
+def next_slots(recurring: Recurring, *, now: datetime) -> Iterator[datetime]:
+    """All slots that are ahead, by the schedule alone, in order."""
+    if recurring.slots is not None:
+        with suppress(OverflowError):
+            yield from (slot.at for slot in recurring.slots.since(now, recurring.timezone))
+
+
+class Next(NamedTuple):
+    """
+    What comes next by the rows. ``begins_at``: due time of the first task of a run of which nothing has begun; None: there is
+    none. ``past``: the last slot whose run has begun or was ended; None: no run is known.
+    """
+
+    begins_at: datetime | None = None
+    past: datetime | None = None
+
+
+def next_runs(definitions: Iterable[Definition], *, using: str) -> dict[str, Next]:
+    """What comes next, by the names of timelines; those that no clock starts are left out. Three statements at most."""
+    names = [known.name for known in definitions if known.recurring is not None]
+    latest = last_slots(names, using=using) if names else {}
+    waiting = waiting_among([run for runs in latest.values() for run in runs], using=using)
+    tasks = ScheduledTask.objects.using(using).filter(run__in=waiting).order_by()
+    first = dict(tasks.values_list("run").annotate(first=Min("scheduled_at"))) if waiting else {}
+    return {
+        name: Next(
+            min((first[run.pk] for run in runs if run.pk in first), default=None),
+            max((run.started_at for run in runs if run.pk not in waiting), default=None),
+        )
+        for name, runs in latest.items()
+    }
+
+
+def schedule_in_words(recurring: Recurring, *, now: datetime | None, begins_at: datetime | None = None) -> str:
+    """
+    When a timeline starts: ``every day at 02:00 in Europe/Berlin, next 25 November 2026 02:00``. Without ``now``, no next time
+    is told. ``begins_at``: the known beginning; None: by the schedule alone.
+    """
+    if recurring.slots is None:
+        return recurring.word
+    zone = recurring.timezone
+    said = _("%(slots)s in %(zone)s") % {"slots": in_words(recurring.slots), "zone": zone}
+    following = None if now is None else begins_at or next_slot(recurring, now=now)
+    return (
+        said if following is None else _("%(said)s, next %(at)s") % {"said": said, "at": on_the_wall(following, zone)}
+    )
+
+
+def schedule_of(timeline: str, *, now: datetime) -> str:
+    """Say when a timeline starts by the clock; empty: it does not, or is not known here."""
+    known = next((known for known in registry if known.name == timeline), None)
+    return "" if known is None or known.recurring is None else schedule_in_words(known.recurring, now=now)
+
+
+def is_repeated(task: ScheduledTask) -> bool:
+    """Whether the task is repeated, as far as this process knows."""
+    try:
+        return task.run_id is not None and registry.task(task.task_key)[1].is_repeated
+    except UnknownTask:
+        return False
+
+
+def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
+    """For an open task, say when the next ones are expected. Nothing if it is not repeated."""
+    if task.run is None or not is_repeated(task):
+        return
+    outlooks = foreseen_of([task.run], now=now, using=using)
+    coming = [item.expected_at for _run, item in outlooks if item.task_key == task.task_key and item.expected_at]
+    if coming:
+        yield _("It is number %(number)s of its series. The next are foreseen on %(times)s.") % {
+            "number": task.occurrence,
+            "times": ", ".join(in_utc(at) for at in coming),
+        }
+    else:
+        yield _("It is number %(number)s of its series, and the last.") % {"number": task.occurrence}
+
+
+def series_after(task: ScheduledTask, *, using: str) -> str | None:
+    """For an ended task, say which task of its series followed it; None: none did."""
+    if not is_repeated(task) or not task.occurrence.isdecimal():
+        return None
+    following = ScheduledTask.objects.using(using).filter(
+        run=task.run_id, task_key=task.task_key, occurrence=str(int(task.occurrence) + 1)
+    )
+    later = following.order_by("-revision").first()
+    if later is None:
+        return None
+    return _("Number %(number)s of its series followed, due on %(at)s.") % {
+        "number": later.occurrence,
+        "at": in_utc(later.scheduled_at),
+    }

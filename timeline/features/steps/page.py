@@ -1,0 +1,92 @@
+"""The steps of a task on its page, and what can be decided about them where it rests because of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.utils.translation import pgettext
+
+from timeline.admin.actions import WORDINGS, Decision, obstacle
+from timeline.admin.subject import Reader
+from timeline.admin.task_page import SHOWN, as_json
+from timeline.features.steps.reading import StepLine, how_long, share
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, StepKind
+from timeline.policy import Action, is_possible
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+
+class StepRow(NamedTuple):
+    """
+    One step, as the table has it.
+
+    Args:
+        is_earlier: Whether an earlier revision took it.
+        took: How long; empty: not known.
+        share: How far a loop has come, in words; empty: it is none.
+        result: Empty: nothing, or the user may not read it.
+        decisions: What the user may say of it, with the words of its button.
+    """
+
+    step: StepLine
+    state: str
+    is_earlier: bool
+    took: str
+    share: str
+    result: str
+    decisions: list[tuple[Decision, StrPromise]]
+
+
+class ToldProgress(NamedTuple):
+    """How far the handler says it is, in words; an empty ``note``: it did not say, or the user may not read it."""
+
+    step: StepLine
+    share: str
+    note: str
+
+
+def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> dict[str, Any]:
+    """What the page shows of the steps: of many the latest, and each of which it is not known how it ended."""
+    rests = is_possible(Action.DECIDE, task)
+    may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
+    told = [ToldProgress(step, share(step), step.result or "") for step in steps if step.kind == StepKind.NOTE]
+    steps = [step for step in steps if step.kind != StepKind.NOTE]
+    shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
+    rows = [_row(task, step, may_decide=may_decide) for step in shown]
+    in_doubt = [row for row in rows if row.step.is_in_doubt]
+    return {
+        "steps": rows,
+        "progress": told[0] if told else None,
+        "steps_are_cut": len(shown) < len(steps),
+        "steps_have_decisions": may_decide and not in_doubt,
+        "rests": rests,
+        "may_decide": may_decide,
+        "in_doubt": in_doubt,
+        "wordings": {deed.value: WORDINGS[deed] for deed in Decision},
+    }
+
+
+def _row(task: ScheduledTask, step: StepLine, *, may_decide: bool) -> StepRow:
+    can_be = [Decision.STEP_HAPPENED, Decision.FORGET_STEP] if step.is_in_doubt else [Decision.FORGET_STEP]
+    return StepRow(
+        step=step,
+        state=_state(task, step),
+        is_earlier=step.task_id != task.pk,
+        took="" if step.seconds is None else how_long(step.seconds),
+        share=share(step),
+        result="" if step.result is None else as_json(step.result),
+        decisions=[(decision, WORDINGS[decision].verb) for decision in can_be] if may_decide else [],
+    )
+
+
+def _state(task: ScheduledTask, step: StepLine) -> str:
+    if step.kind == StepKind.LOOP:
+        return str(step.kind.label) if task.state == State.ACTIVE else pgettext("timeline", "half done")
+    if not step.is_in_doubt:
+        return str(step.kind.label)
+    if task.state == State.ACTIVE and (step.task_id, step.attempt) == (task.pk, task.attempt):
+        return pgettext("timeline", "under way")
+    return pgettext("timeline", "in doubt")

@@ -1,0 +1,135 @@
+"""The steps of a task, as faces show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from timeline.features.waits.declaration import PREFIX
+from timeline.models import ScheduledTask, StepKind, StepRecord
+from timeline.models.task_records import origins_of
+from timeline.timing import in_utc
+
+MOST_TOLD: Final = 20  # How many steps are told in sentences, the latest ones.
+
+
+class StepLine(NamedTuple):
+    """
+    A step that is done or begun, or a running loop; or a wait; or a note of the progress that the handler reports.
+
+    Args:
+        name: Name of the step, with its key.
+        task_id: The revision that did it.
+        attempt: Attempt of that revision; 0: no batch of the loop is done.
+        recorded_at: Story time.
+        seconds: None: the end is not known, or a person said that the step happened.
+        result: JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
+        done: For a loop and a note: how many; for a wait that is over: 1 if an event came, or 0; else None.
+        total: How many there are in all; None: nobody knows.
+    """
+
+    name: str
+    kind: StepKind
+    task_id: UUID
+    attempt: int
+    recorded_at: datetime
+    seconds: float | None
+    result: Any
+    done: int | None
+    total: int | None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows how it ended. While an attempt runs, the step may still be running."""
+        return self.kind == StepKind.BEGUN
+
+
+def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> list[StepLine]:
+    """
+    The steps of a task in the order of their records, also those that its earlier revisions have done.
+
+    Results have up to 64 KiB each. No query for a task that nobody has started; else one, and one for each earlier revision
+    that did not complete.
+    """
+    if not task.attempt and task.previous_id is None:
+        return []
+    origin = origins_of({task.pk: task.previous_id}, using=using)[task.pk]
+    records = StepRecord.objects.using(using).filter(origin=origin).order_by("pk")
+    return [_line(record, results) for record in (records if results else records.defer("result"))]
+
+
+def _line(record: StepRecord, results: bool) -> StepLine:
+    return StepLine(
+        name=record.name,
+        kind=StepKind(record.kind),
+        task_id=record.by_task,
+        attempt=record.attempt,
+        recorded_at=record.recorded_at,
+        seconds=record.seconds or None,
+        result=record.result if results else None,
+        done=record.done,
+        total=record.total,
+    )
+
+
+def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
+    """Tell the progress that a handler reports, and the steps, one in each sentence; of many the latest, and those in doubt."""
+    for note in steps:
+        if note.kind == StepKind.NOTE:
+            yield _told(note, of)
+    steps = [step for step in steps if step.kind != StepKind.NOTE]
+    told = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - MOST_TOLD]
+    if left_out := len(steps) - len(told):
+        said = ngettext("%(count)d step more is done, earlier.", "%(count)d steps more are done, earlier.", left_out)
+        yield said % {"count": left_out}
+    for step in told:
+        yield _told(step, of)
+
+
+def _told(step: StepLine, of: UUID) -> str:
+    if step.kind == StepKind.NOTE:
+        return _("It said on %(at)s that %(share)s is done.") % {"at": in_utc(step.recorded_at), "share": share(step)}
+    if step.kind in (StepKind.WAIT, StepKind.OVER):
+        return _told_wait(step)
+    if step.kind == StepKind.LOOP:
+        known = {"step": step.name, "share": share(step), "at": in_utc(step.recorded_at)}
+        return _("Step %(step)s: %(share)s done by %(at)s.") % known
+    where = _("in attempt %(number)s") if step.task_id == of else _("in attempt %(number)s of an earlier revision")
+    known = {"step": step.name, "where": where % {"number": step.attempt}, "at": in_utc(step.recorded_at)}
+    if step.is_in_doubt:
+        return _("Step %(step)s: begun %(where)s on %(at)s, its end is not known.") % known
+    if step.seconds is None:
+        return _("Step %(step)s: done %(where)s on %(at)s.") % known
+    return _("Step %(step)s: done %(where)s on %(at)s, %(took)s.") % {**known, "took": how_long(step.seconds)}
+
+
+def _told_wait(step: StepLine) -> str:
+    known = {"events": step.name.removeprefix(PREFIX), "at": in_utc(step.recorded_at)}
+    if step.kind == StepKind.WAIT:
+        return _("It waits for %(events)s since %(at)s.") % known
+    if step.done:
+        return _("Its wait for %(events)s ended on %(at)s: it came.") % known
+    return _("Its wait for %(events)s ended on %(at)s: nothing came.") % known
+
+
+def share(step: StepLine) -> str:
+    """The progress of a loop, or of a report: "800 of 1,000"; empty for other steps."""
+    if step.done is None or step.kind == StepKind.OVER:
+        return ""
+    done = number_format(step.done, force_grouping=True)
+    if step.total is None:
+        return done
+    return _("%(done)s of %(total)s") % {"done": done, "total": number_format(step.total, force_grouping=True)}
+
+
+def how_long(seconds: float) -> str:
+    """Write a duration for people."""
+    if seconds < 1:
+        return _("%(number)d ms") % {"number": round(seconds * 1000)}
+    return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,1 @@
+"""Finds and mends, a limited part at a time, what no signal saw."""

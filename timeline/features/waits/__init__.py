@@ -1,0 +1,1 @@
+"""Tasks that rest until an event comes, or a person decides: ``wait_for``, ``self.wait_for``, ``approval``."""

@@ -1,0 +1,217 @@
+"""The wait of a task: for which events, of which entity, since when, until when, and who may decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Q, prefetch_related_objects
+from django.utils.translation import gettext as _
+
+from timeline.exceptions import UnknownTask
+from timeline.features.holds.store import holds_over
+from timeline.features.waits.store import Wait, causes_of, declared_wait, first_met, met_among, open_wait
+from timeline.lifecycle import WAITING, ReasonCode
+from timeline.models import EntityRef, LogEntry, ScheduledTask
+from timeline.registry import registry
+from timeline.store.earliest import WALKED
+from timeline.store.planner_settings import guided
+from timeline.timing import EARLIEST, LATEST, Approval, When, in_utc
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+class WaitLine(NamedTuple):
+    """
+    A wait that is not over: the first event with one of these names ends it.
+
+    Args:
+        key: Key that the event must have; empty: any.
+        entity: Whose events count; None: the system's.
+        until: When the task goes on without an event.
+        permission: Permission of people who may approve or reject; empty: nobody is asked.
+    """
+
+    events: list[str]
+    key: str
+    entity: EntityRef | None
+    since: datetime
+    until: datetime
+    permission: str
+
+
+def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
+    """
+    For which events a task waits now; None: for none. Two statements, if it waits. ``until`` is the deadline of the wait. The
+    task may be due at another time, if somebody has moved it.
+    """
+    if not task.awaits or task.state not in WAITING:
+        return None
+    rested = LogEntry.objects.using(using).filter(task=task, reason_code=ReasonCode.WAITING).order_by("-seq").first()
+    approval, wait = approval_under_way(task), _wait_of(task, using)
+    return WaitLine(
+        events=task.awaits.split(),
+        key=task.awaits_key,
+        entity=EntityRef(task.awaits_label, task.awaits_id) if task.awaits_label else None,
+        since=rested.at if rested else task.created_at,
+        until=wait.until if wait else task.scheduled_at,
+        permission=approval.by if approval else "",
+    )
+
+
+def _wait_of(task: ScheduledTask, using: str) -> Wait | None:
+    """The recorded wait of its handler, or else the wait of its schedule, if this process knows it."""
+    if task.attempt and (wait := open_wait(task, using=using)) is not None:
+        return wait
+    when = _when_of(task)
+    return declared_wait(task, when, using=using) if when is not None and when.awaits else None
+
+
+def _when_of(task: ScheduledTask) -> When | None:
+    try:
+        return registry.task(task.task_key)[1].when if task.run_id else None
+    except UnknownTask:
+        return None
+
+
+def approval_under_way(task: ScheduledTask) -> Approval | None:
+    """The question that is asked now, as far as this process knows. If a handler waits after an approval, nothing is asked."""
+    when = _when_of(task) if task.state in WAITING else None
+    approval = when.approval if when is not None else None
+    return approval if approval is not None and approval.approved in task.awaits.split() else None
+
+
+def who_decides(task: ScheduledTask) -> str:
+    """Say who has to decide about a waiting task, and until when; empty: nobody is asked."""
+    approval = approval_under_way(task)
+    if approval is None:
+        return ""
+    said = {"permission": approval.by, "at": in_utc(task.nominal_at)}
+    return _("Somebody with the permission %(permission)s is to approve or reject it, until %(at)s.") % said
+
+
+def waits_for_person(task: ScheduledTask) -> str:
+    """Say in a few words that a task waits for somebody to approve or reject it, beside its time; empty: it does not."""
+    if approval_under_way(task) is None:
+        return ""
+    is_moved = task.scheduled_at != task.nominal_at
+    return _("waits for a person") if is_moved else _("waits for a person, until then at the latest")
+
+
+def not_to_decide(task: ScheduledTask) -> str:
+    """Say why nobody can approve or reject it any more: who has decided, or that it is too late."""
+    using = task._state.db or DEFAULT_DB_ALIAS
+    when = registry.task(task.task_key)[1].when
+    decided = None if when is None else first_met(declared_wait(task, when, using=using), using=using)
+    if decided is None:
+        return _("Nobody decided about it in time, or it has ended.")
+    said = {"event": decided.name, "actor": decided.actor, "at": in_utc(decided.recorded_at)}
+    if decided.actor:
+        return _("It was decided already: %(event)s by %(actor)s, %(at)s.") % said
+    return _("It was decided already: %(event)s, %(at)s.") % said
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A task that waits until somebody decides; ``is_held``: it is on hold, may be decided, and runs when released."""
+
+    task: ScheduledTask
+    when: When
+    is_held: bool = False
+
+    @property
+    def place(self) -> tuple[datetime, UUID]:
+        """
+        Where it stands in the order of waits: its due time less the time for a decision. This is the time since when it waits,
+        unless somebody has moved the task.
+        """
+        return self.task.scheduled_at - self.when.offset.exact, self.task.pk
+
+    @property
+    def since(self) -> datetime:
+        """Since when it waits."""
+        return self.until - self.when.offset.exact
+
+    @property
+    def until(self) -> datetime:
+        """Until when a decision counts."""
+        return self.task.nominal_at
+
+    @property
+    def right(self) -> str:
+        """The permission of those who may decide."""
+        return self.when.approval.by if self.when.approval is not None else ""
+
+
+def asking_tasks(
+    tasks: ScheduledTaskQuerySet, timeline: str = "", *, after: tuple[datetime, UUID] | None, most: int, now: datetime
+) -> list[Undecided]:
+    """
+    List tasks that wait for a decision, the longest wait first. A few of them may be decided already: see ``still_asking``.
+
+    Due tasks are left out: they are decided, or too late. Each kind and state is looked up in the order of its index, so that
+    no more rows are read than are shown; on PostgreSQL in one statement. ``after`` is the place of the last one listed.
+    """
+    asked = {key: when for known in registry if timeline in ("", known.name) for key, when in known.approvals.items()}
+    parts = [part[:most] for key, when in asked.items() for part in _parts(tasks, key, when, after, now)]
+    if not parts:
+        return []
+    if connections[tasks.db].features.supports_slicing_ordering_in_compound:
+        parts = [parts[0].union(*parts[1:], all=True)]
+    with guided(WALKED, using=tasks.db):
+        found = [Undecided(task, asked[task.task_key]) for part in parts for task in part]
+    return sorted(found, key=lambda each: each.place)[:most]
+
+
+def _parts(
+    tasks: ScheduledTaskQuerySet, key: str, when: When, after: tuple[datetime, UUID] | None, now: datetime
+) -> Iterator[ScheduledTaskQuerySet]:
+    """The tasks of one kind that wait for a decision, each state by itself."""
+    at, pk = after or (EARLIEST, UUID(int=0))
+    if at >= LATEST - when.offset.exact:
+        return  # None is due so late.
+    begin = at + when.offset.exact
+    # When the handler waits for something else, after the decision, the row has other events. A row that was made when the
+    # approval had another name can be decided as well.
+    asks = Q(awaits=" ".join(when.awaits)) | Q(awaits__gt="", attempt=0)
+    waiting = tasks.filter(asks, task_key=key, nominal_at__gt=now, scheduled_at__gt=now)
+    if after is not None:
+        waiting = waiting.filter(Q(scheduled_at__gt=begin) | Q(pk__gt=pk), scheduled_at__gte=begin)
+    for state in sorted(WAITING):
+        yield waiting.filter(state=state).order_by("scheduled_at", "pk")
+
+
+def still_asking(found: Iterable[Undecided], *, using: str) -> list[Undecided]:
+    """
+    Leave out those that are decided already, and say which are on hold. Three statements, if there are any. What is decided is
+    due at once, but somebody may move it to a later time again.
+    """
+    found = [each for each in found if each.task.run_id]  # What is scheduled ad hoc asks for no approval.
+    if not found:
+        return []
+    prefetch_related_objects([each.task for each in found], "run")
+    met = met_among([_wait_of_undecided(each) for each in found], using=using)
+    held = holds_over([each.task for each in found], using=using)
+    return [
+        Undecided(each.task, each.when, each.task.pk in held)
+        for each, is_decided in zip(found, met, strict=True)
+        if not is_decided
+    ]
+
+
+def _wait_of_undecided(each: Undecided) -> Wait:
+    """The wait of a task as its row has it. Its events are recorded for the entity that the row names."""
+    task = each.task
+    return Wait(
+        events=tuple({*each.when.awaits, *task.awaits.split()}),
+        key="",
+        of=EntityRef(task.awaits_label, task.awaits_id),
+        since=task.run.known_since if task.run is not None else task.created_at,
+        until=task.nominal_at,
+        but=causes_of(task),
+    )

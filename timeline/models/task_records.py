@@ -1,0 +1,131 @@
+"""``StepRecord``: a step of a task is done, and its result. A step with a record is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import pgettext_lazy
+
+from timeline.lifecycle import ReasonCode, State
+from timeline.models.task import ScheduledTask
+
+MAX_NAME = 150
+PROGRESS = "(progress)"  # The name of the one note of a task. No step can have this name.
+
+
+class StepKind(models.TextChoices):
+    """What a record means."""
+
+    DONE = "done", pgettext_lazy("timeline", "done")
+    BEGUN = "begun", pgettext_lazy("timeline", "begun")  # A step that may be called only once: how it ended is unknown.
+    LOOP = (
+        "loop",
+        pgettext_lazy("timeline", "under way"),
+    )  # A step that is done batch by batch, and has not ended yet.
+    WAIT = "wait", pgettext_lazy("timeline", "waiting")  # Not a step: the handler waits for an event.
+    OVER = "over", pgettext_lazy("timeline", "over")  # Not a step: a wait has ended, by an event or without one.
+    NOTE = "note", pgettext_lazy("timeline", "progress")  # Not a step: the progress that the handler reports.
+
+
+class StepRecord(models.Model):
+    """
+    One step of one task. ``origin``: idempotency key, the id of the earliest revision on its way that did not complete. So
+    retries, moves and redrives find what was done. ``task_id`` is left out if it equals the origin: a tenth of the record.
+
+    ``digest`` is one of the arguments; empty: the result was erased. ``code`` is one of the timeline's code without its steps,
+    and matters only if arguments or order change; empty: somebody decided that the record counts.
+
+    A loop has one record: ``done`` of ``total`` rows, sums in ``result``; ``place`` has the key reached and those of the batch.
+    Its ``attempt`` did the last batch; 0: none. A wait: ``place`` is what it waits for and until when; at the end ``result``
+    has the id of the event and ``done`` is 1; 0: no event came. ``recorded_at`` is story time.
+    """
+
+    origin = models.UUIDField()
+    name = models.CharField(max_length=MAX_NAME)
+    task_id = models.UUIDField(null=True, blank=True)
+    attempt = models.PositiveIntegerField()
+    kind = models.CharField(max_length=5, choices=StepKind.choices)
+    recorded_at = models.DateTimeField()
+    seconds = models.FloatField()
+    digest = models.CharField(max_length=16)
+    code = models.CharField(max_length=16, blank=True)
+    result = models.JSONField(null=True, blank=True)
+    place = models.JSONField(null=True, blank=True)
+    done = models.BigIntegerField(null=True, blank=True)
+    total = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        db_table = "timeline_step"
+        constraints = [
+            models.UniqueConstraint(fields=["origin", "name"], name="timeline_step_once"),
+            models.CheckConstraint(condition=Q(kind__in=sorted(StepKind)), name="timeline_step_kind_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind}"
+
+    @property
+    def by_task(self) -> UUID:
+        """Id of the revision that made the record."""
+        return self.task_id or self.origin
+
+
+def recorded_by(task_ids: Collection[UUID]) -> Q:
+    """Condition for records that these revisions have made."""
+    return Q(task_id__in=task_ids) | Q(task_id=None, origin__in=task_ids)
+
+
+def origins_of(previous: Mapping[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:
+    """Task → its idempotency key: the earliest revision on its way that did not complete. One statement for each step back."""
+    keys = {task_id: task_id for task_id in previous}
+    left = {task_id: before for task_id, before in previous.items() if before is not None}
+    while left:
+        rows = ScheduledTask.objects.using(using).filter(pk__in=set(left.values()))
+        earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}
+        open_ended = {pk: at for pk, at in left.items() if earlier[at][0] != State.COMPLETED}
+        keys |= open_ended
+        left = {pk: before for pk, at in open_ended.items() if (before := earlier[at][1]) is not None}
+    return keys
+
+
+def steps_among(origins: Iterable[UUID], *, using: str) -> models.QuerySet[StepRecord]:
+    """The records of steps of these tasks, by their idempotency keys, in the order in which they were made."""
+    records = StepRecord.objects.using(using).exclude(kind=StepKind.NOTE)
+    return records.filter(origin__in=set(origins)).order_by("pk")
+
+
+def recorded_among(origins: Iterable[UUID], *, using: str) -> set[UUID]:
+    """Which of these tasks, by their idempotency keys, have steps."""
+    return set(steps_among(origins, using=using).values_list("origin", flat=True))
+
+
+class LogEntry(models.Model):
+    """
+    One fact in the life of a task: a move between states, or a change of its time (``from_state`` = ``to_state``).
+
+    ``detail`` has other changes of the row: ``scheduled_at`` (the new time, ISO 8601); for a failed attempt ``error``
+    (``class``, ``message``, ``traceback``); and for a reason that the package itself gives ``said``: see ``timeline.reasons``.
+    Replaying the log of a task in the order of ``seq``, which has no gaps, gives the row.
+    """
+
+    # The unique key with ``seq`` finds the entries of a task. PostgreSQL has no foreign key here: see KEEPERS in triggers.py.
+    task = models.ForeignKey(ScheduledTask, db_index=False, on_delete=models.PROTECT, related_name="log")
+    seq = models.PositiveIntegerField()
+    at = models.DateTimeField()
+    from_state = models.CharField(max_length=9, choices=State.choices)
+    to_state = models.CharField(max_length=9, choices=State.choices)
+    attempt = models.PositiveIntegerField()
+    actor = models.CharField(max_length=150, blank=True, default="")
+    reason_code = models.CharField(max_length=20, choices=ReasonCode.choices, blank=True, default="")
+    reason = models.CharField(max_length=200, blank=True, default="")
+    detail = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "seq"], name="timeline_log_seq")]
+        verbose_name_plural = "log entries"
+
+    def __str__(self) -> str:
+        return f"{self.from_state} → {self.to_state}"

@@ -1,0 +1,135 @@
+"""Rows of the package's own, by which processes agree: identity, pace, signs, sweeps, answers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from django.db import models
+from django.db.models import Q
+
+from timeline.clocks import MachineTime
+from timeline.definition.names import MAX_NAME
+
+THE_ONE = 1
+
+KEPT: Final = timedelta(hours=24)
+
+
+class IdentityQuerySet(models.QuerySet["Identity"]):
+    """Questions asked of the one row."""
+
+    def unpolled(self, since: timedelta) -> IdentityQuerySet:
+        """The row, if nobody has polled for so long, by the real clock of the database."""
+        return self.filter(Q(polled_at__isnull=True) | Q(polled_at__lt=MachineTime(-since)))
+
+    def there(self, since: timedelta) -> IdentityQuerySet:
+        """The row, if the database has belonged to this site for so long."""
+        return self.filter(adopted_at__lt=MachineTime(-since))
+
+
+class Identity(models.Model):
+    """
+    One row: ``site`` is in every copy of the database, as in its processes' ``TIMELINE["SITE"]``. ``polled_at``: machine time.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=THE_ONE, editable=False)
+    site = models.CharField(max_length=100, blank=True)
+    adopted_at = models.DateTimeField()
+    polled_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(IdentityQuerySet)()
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=THE_ONE), name="timeline_identity_one")]
+        verbose_name_plural = "identities"
+
+    def __str__(self) -> str:
+        return self.site or "no site"
+
+
+class Pace(models.Model):
+    """One row for each kind. ``seconds`` is a moving average for one task; ``measured_at`` is machine time."""
+
+    task_key = models.CharField(max_length=2 * MAX_NAME + 1, primary_key=True)
+    seconds = models.FloatField()
+    measured_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "paces"
+
+    def __str__(self) -> str:
+        return f"{self.task_key}: {self.seconds:.3g} s"
+
+
+class Sign(models.Model):
+    """One row for each process that runs tasks, ``worker``: its last sign, and when a rescue first missed one; machine time."""
+
+    worker = models.CharField(max_length=100, primary_key=True)
+    seen_at = models.DateTimeField()
+    missed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        db_table = "timeline_worker"
+
+    def __str__(self) -> str:
+        return f"{self.worker} at {self.seen_at}"
+
+
+class SweepQuerySet(models.QuerySet["Sweep"]):
+    """Questions asked of parts."""
+
+    def resting(self, interval: timedelta) -> SweepQuerySet:
+        """Parts whose round is over, and whose next one is not due. The interval counts between beginnings of rounds."""
+        return self.filter(Q(ended_at__isnull=False) & Q(begun_at__gt=MachineTime(-interval)))
+
+
+class Sweep(models.Model):
+    """
+    One row for each part: open runs, ended runs of machines (``timeline`` empty), or the entities of a timeline.
+
+    ``position`` is data of the part; both times, of the last round, are machine time.
+    """
+
+    timeline = models.CharField(max_length=MAX_NAME, primary_key=True)
+    position = models.JSONField(default=dict)
+    begun_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(SweepQuerySet)()
+
+    def __str__(self) -> str:
+        return f"sweep of {self.timeline or 'runs'}"
+
+
+class AnswerQuerySet(models.QuerySet["Answer"]):
+    """Questions asked of answers."""
+
+    def no_longer_kept(self) -> AnswerQuerySet:
+        """Answers that are too old, so that their keys may be used for other requests."""
+        return self.filter(made_at__lt=MachineTime(-KEPT, once=True))
+
+
+class Answer(models.Model):
+    """
+    One row for each request that has changed something.
+
+    ``key`` is a hash of who asked and of their key, ``fingerprint`` of what they asked for. ``status`` is 0 until there is an
+    answer; others never see this, as both are written in one transaction. ``headers`` are those that it adds. ``body`` is JSON
+    as text: values, since what is shown of them depends on who asks. ``made_at`` is machine time.
+    """
+
+    key = models.CharField(max_length=64, primary_key=True)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField()
+    headers = models.JSONField()
+    body = models.TextField()
+    made_at = models.DateTimeField()
+
+    objects = models.Manager.from_queryset(AnswerQuerySet)()
+
+    class Meta:
+        indexes = [models.Index(fields=["made_at"], name="timeline_answer_made")]
+
+    def __str__(self) -> str:
+        return f"answer {self.status} at {self.made_at}"

@@ -1,0 +1,289 @@
+"""Diagnose: are due tasks being run? The questions of a probe, in a few bounded statements."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections, router
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Window
+from django.db.models.functions import RowNumber
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.dialects import dialect_of
+from timeline.features.holds.store import OnHold, not_on_hold
+from timeline.features.recurring.planner import Known, silent_until
+from timeline.features.recurring.store import last_slots
+from timeline.lifecycle import OPEN, ReasonCode, State
+from timeline.models import Hold, Identity, ScheduledTask
+from timeline.reading.old_snapshots import OldSnapshot, old_snapshot
+from timeline.registry import registry
+from timeline.signals import Trouble, diagnosing
+from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
+from timeline.store.multi_query import Words, gather
+from timeline.store.triggers import missing_among
+from timeline.timing.instants import in_utc
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+MAX_COUNTED: Final = 10_000  # Rows counted at most: a probe must not cause the load that it reports.
+RECENTLY: Final = timedelta(hours=24)  # A discard is reported for so long, unless it is redriven.
+EARLIER: Final = timedelta(weeks=1)  # A discarded task is found if it was due at most so long before it ended.
+MOST_NAMED: Final = 10  # Timelines, or tasks, in a sentence.
+MOST_COMMANDS: Final = 3  # Commands in a sentence.
+LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """
+    The state of a database's tasks. A count of ``MAX_COUNTED`` means at least so many.
+
+    Args:
+        site: The site that the database belongs to; empty: no named site.
+        polled_at: Last sign of a poller, by the database's real clock, to a poll interval; None: never.
+        is_polled: Whether that is within three poll intervals.
+        oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls. A task that is on
+            hold, or waits for a place of its limit, is not overdue.
+        stuck: How many claimed or active tasks nobody has taken over, although their lease ran out three polls ago.
+        unknown_task_keys: Keys of open tasks that no timeline of this process declares.
+        undefined: The same, the most first: ``task_key`` and ``count``.
+        discarded: How many were discarded in the last 24 hours of story time, and not redriven since.
+        discards: The same, the most first: ``task_key``, ``count``, and class of the last ``error``, else the reason code.
+        held: How many tasks are due and on hold.
+        closed_limits: Keys of limits that a task has closed, and that wait for a person.
+        problems: What is wrong with how tasks are run, in sentences.
+        troubles: Other things that are wrong, such as webhooks that nobody sends, in sentences.
+        snapshot: Who holds a snapshot for so long that it costs something; None: nobody.
+    """
+
+    database: str
+    site: str
+    polled_at: datetime | None
+    is_polled: bool
+    oldest_overdue_at: datetime | None
+    overdue: int
+    pending: int
+    active: int
+    stuck: int
+    missing_triggers: list[str]
+    unknown_task_keys: list[str]
+    discarded: int
+    discards: list[dict[str, Any]]
+    retrying: int
+    holds: int = 0
+    held: int = 0
+    undefined: list[dict[str, Any]] = field(default_factory=list)
+    closed_limits: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+    snapshot: OldSnapshot | None = None
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong: due tasks are run, nothing was discarded, no limit waits for a person, no trouble."""
+        return self.working and not (self.discarded or self.closed_limits or self.troubles)
+
+    @property
+    def working(self) -> bool:
+        """Whether due tasks are run."""
+        return not self.problems
+
+    def as_data(self) -> dict[str, Any]:
+        """Write it as plain data."""
+        snapshot = self.snapshot.as_data() if self.snapshot is not None else None
+        return {**asdict(self), "snapshot": snapshot, "well": self.well}
+
+
+def told_count(number: int) -> str:
+    """Write a count of a diagnosis: ``1,204``, or ``10,000 or more`` if counting has stopped there."""
+    said = number_format(number, force_grouping=True)
+    return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
+
+
+def databases() -> list[str]:
+    """Aliases of the databases that have tasks."""
+    return [alias for alias in connections if router.allow_migrate_model(alias, ScheduledTask)]
+
+
+def diagnose(*, now: datetime, using: str) -> Health:
+    """Look at one database, in a fixed number of bounded statements."""
+    tasks, sql = ScheduledTask.objects.using(using), dialect_of(using).sql
+    asked: list[QuerySet[Any, Any] | Words] = [
+        _holds(using),
+        _identity(using),
+        Words(sql("triggers")),
+        Words(sql("task_keys_there")),
+        tasks.closing().values_list("limit_key")[:MAX_COUNTED],
+    ]
+    open_holds, identities, there, task_keys, closing = gather(asked, using=using)
+    holds = {(scope, target): count for scope, target, count in open_holds}
+    counts = _counts(tasks, OnHold(frozenset(holds)), now)
+    discards, undefined = _discards(tasks, now), _undefined(task_keys, using)
+    site, polled_at, is_polled = _polled(next(iter(identities), None))
+    health = Health(
+        database=using,
+        site=site,
+        polled_at=polled_at,
+        is_polled=is_polled,
+        overdue=counts["overdue"].count,
+        oldest_overdue_at=counts["overdue"].first_at,
+        pending=counts["pending"].count,
+        active=counts["active"].count,
+        stuck=counts["stuck"].count,
+        missing_triggers=missing_among(set(there), using=using),
+        unknown_task_keys=sorted(each["task_key"] for each in undefined),
+        undefined=undefined,
+        discarded=sum(each["count"] for each in discards),
+        discards=discards,
+        retrying=counts["retrying"].count,
+        closed_limits=sorted({key for [key] in closing}),
+        holds=sum(holds.values()),
+        held=counts["due"].count - counts["due and free"].count,
+    )
+    troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
+    troubles += _silent(now, using)
+    snapshot = old_snapshot(using=using)
+    if snapshot is not None:
+        troubles.append(snapshot.told)
+    return replace(health, problems=list(_problems(health, now)), troubles=troubles, snapshot=snapshot)
+
+
+def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
+    """Ask the other apps, such as webhooks, what is wrong with their own data."""
+    answers: list[tuple[Any, Any]] = diagnosing.send(sender=Health, now=now, using=using)
+    return [trouble for _listener, trouble in answers if trouble is not None]
+
+
+def _holds(using: str) -> QuerySet[Any, Any]:
+    return Hold.objects.using(using).open().order_by().values_list("scope", "target").annotate(count=Count("pk"))
+
+
+def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
+    """Count running and late tasks. If there is no hold, nothing is asked about holds."""
+    free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
+    asks = [
+        ("pending", tasks.on_their_way()),
+        ("active", tasks.filter(state=State.ACTIVE)),
+        ("stuck", tasks.given_up(3 * get_settings().POLL_INTERVAL)),
+        ("retrying", tasks.filter(state=State.RETRYABLE, failures__gt=0)),
+        *_late("overdue", free.not_waiting_for_a_place(), now - get_settings().overdue_after),
+    ]
+    if holding.targets:
+        asks += _late("due", tasks.with_handler(registry.task_keys()), now) + _late("due and free", free, now)
+    return defaultdict(Counted, counted_apart(asks, most=MAX_COUNTED, using=tasks.db))
+
+
+def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tuple[str, ScheduledTaskQuerySet]]:
+    # In the order of the index that finds them: otherwise PostgreSQL might read the whole table for this many rows.
+    return [(name, part.in_order()) for part in tasks.late(since)]
+
+
+def _silent(now: datetime, using: str) -> Iterator[str]:
+    """Timelines whose clock stands still because it was ahead once. If no timeline starts by the clock, nothing is asked."""
+    clocks = {known.name: known.recurring for known in registry if known.recurring is not None}
+    if not clocks or not get_settings().AUTOSTART:
+        return
+    until: dict[str, datetime] = {}
+    for name, runs in last_slots(list(clocks), using=using).items():
+        last, before, *_rest = [*(Known(run.started_at, run.key, False, run.recorded_at) for run in runs), None]
+        with suppress(OverflowError):
+            if (at := silent_until(clocks[name], last, before, now=now)) is not None:
+                until[name] = at
+    if until:
+        names = sorted(until)
+        yield _(
+            "A clock was ahead when the next runs of %(timelines)s were made: none begins before %(at)s. See that all clocks "
+            "are right. To begin sooner, give the timelines other names."
+        ) % {
+            "timelines": ", ".join([*names[:MOST_NAMED], *(["…"] if names[MOST_NAMED:] else [])]),
+            "at": in_utc(min(until.values())),
+        }
+
+
+def _identity(using: str) -> QuerySet[Any, Any]:
+    found = Identity.objects.using(using).annotate(machine_time=MachineTime())
+    return found.values_list("site", "polled_at", "machine_time")
+
+
+def _polled(identity: tuple[str, datetime | None, datetime] | None) -> tuple[str, datetime | None, bool]:
+    if identity is None:
+        return "", None, True  # A process that is about to write its first sign is not missed yet.
+    site, polled_at, machine_time = identity
+    return site, polled_at, polled_at is not None and polled_at >= machine_time - 3 * get_settings().POLL_INTERVAL
+
+
+def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any]]:
+    """Tasks discarded lately and not redriven, by kind; if there are very many, only those with the latest due times."""
+    since = now - RECENTLY
+    last = tasks.filter(state=State.DISCARDED, scheduled_at__gte=since - EARLIER).order_by("-scheduled_at", "-pk")
+    # The condition has the state twice, so that an index of discarded tasks finds the outer rows, too.
+    found = tasks.filter(state=State.DISCARDED, pk__in=last.values("pk")[:MAX_COUNTED], finished_at__gte=since)
+    found = found.exclude(Exists(tasks.filter(previous=OuterRef("pk"))))
+    alike = [F("task_key")]
+    latest = found.annotate(
+        count=Window(Count("pk"), partition_by=alike),
+        place=Window(RowNumber(), partition_by=alike, order_by=["-finished_at", "-pk"]),
+    ).filter(place=1)
+    rows = latest.order_by("-count", "task_key").values_list("task_key", "count", "reason_code", "error")
+    return [{"task_key": key, "count": count, "error": _kind_of(code, error)} for key, count, code, error in rows]
+
+
+def _kind_of(reason_code: str, error: str) -> str:
+    raised = error and reason_code not in (ReasonCode.WORKER_LOST, ReasonCode.TIMEOUT)
+    return error.partition(": ")[0] if raised else reason_code
+
+
+def _undefined(task_keys: Iterable[str], using: str) -> list[dict[str, Any]]:
+    unknown = set(task_keys) - set(registry.task_keys())
+    some = ScheduledTask.objects.using(using).filter(task_key=KIND, state=DETAIL).order_by("scheduled_at")
+    pairs = [(key, state) for key in sorted(unknown) for state in sorted(OPEN)]
+    found: Counter[str] = Counter()
+    for (_name, key, _state), count in counts_of([Pairs("open", some, pairs)], most=MAX_COUNTED, using=using).items():
+        found[key] += count
+    told = sorted(found.items(), key=lambda each: (-each[1], each[0]))
+    return [{"task_key": key, "count": min(count, MAX_COUNTED)} for key, count in told]
+
+
+def told_undefined(undefined: Sequence[Mapping[str, Any]]) -> str:
+    """Say which open tasks have no definition any more, how many, and what can be done."""
+    number = min(sum(each["count"] for each in undefined), MAX_COUNTED)
+    timelines = sorted({each["task_key"].partition(".")[0] for each in undefined})
+    named = [f"{each['task_key']} ({told_count(each['count'])})" for each in undefined[:MOST_NAMED]]
+    text = ngettext(
+        "%(count)s row has no definition any more: %(tasks)s. It rests until the code has it again, or somebody applies the "
+        "plan: %(commands)s.",
+        "%(count)s rows have no definition any more: %(tasks)s. They rest until the code has them again, or somebody applies "
+        "the plan: %(commands)s.",
+        number,
+    )
+    return text % {
+        "count": told_count(number),
+        "tasks": ", ".join([*named, *(["…"] if undefined[MOST_NAMED:] else [])]),
+        "commands": ", ".join(f"manage.py timeline_apply {name}" for name in timelines[:MOST_COMMANDS]),
+    }
+
+
+def _problems(health: Health, now: datetime) -> Iterator[str]:
+    if health.site != get_settings().SITE:
+        yield _("It is another site's database, so nothing of it runs here. See manage.py timeline_adopt.")
+    elif not health.is_polled:
+        yield _("Nobody polls it. Start timeline_worker; with Celery, beat and a worker for polls, or timeline_poll.")
+    elif health.oldest_overdue_at is not None and health.oldest_overdue_at < now - LATE * get_settings().POLL_INTERVAL:
+        yield _("Tasks wait for too long. Start more workers, or see what keeps those there are.")
+    if health.stuck:
+        yield _("Nobody has taken over tasks whose worker was lost. Polls do that; see that they succeed.")
+    if health.missing_triggers:
+        yield _("Triggers that guard the rows are missing. Run manage.py migrate --skip-checks.")
+    if health.undefined:
+        yield told_undefined(health.undefined)

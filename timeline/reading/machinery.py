@@ -1,0 +1,166 @@
+"""Measure: the numbers that meters read again and again, in a few statements that cost the same for any number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.exceptions import EmptyResultSet
+from django.db import connections
+from django.db.models import Count, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.expressions import Expression, RawSQL
+from django.db.models.functions import Coalesce
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.dialects import dialect_of
+from timeline.features.holds.store import not_on_hold, on_hold
+from timeline.lifecycle import State
+from timeline.models import Hold, Identity, LogEntry, RollUp, ScheduledTask, Sign, Total
+from timeline.reading.diagnosis import MAX_COUNTED
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+_PARTS: Final = ("waiting", "available", "pending")  # The parts of late tasks: see ``ScheduledTaskQuerySet.late``.
+
+MOST: Final = 100  # Workers that are listed.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """
+    The numbers of a database at one moment. A count of tasks stops at ``MAX_COUNTED``.
+
+    Args:
+        totals: Endings of each kind of task since counting began, in the order in which kinds were first counted.
+        uncounted: Numbers of the log that are not counted into totals yet.
+        available: Task key → tasks that a worker may start, for each kind that this process knows.
+        stuck: Claimed or active tasks whose lease ran out three polls ago.
+        overdue: Due for longer than two polls, not on hold, and waiting for no place of a limit.
+        polled_at: Last sign of a poller, by the database's real clock; None: never.
+        workers: How many gave a sign and were not found to be gone.
+        workers_missed: How many of them have an overdue sign.
+    """
+
+    totals: list[Total]
+    uncounted: int
+    available: dict[str, int]
+    pending: int
+    active: int
+    stuck: int
+    overdue: int
+    oldest_overdue_at: datetime | None
+    holds: int
+    polled_at: datetime | None
+    workers: int
+    workers_missed: int
+    signed_at: datetime | None
+
+
+def measure(*, now: datetime, using: str) -> Measured:
+    """Look at one database: five statements."""
+    tasks, patience = ScheduledTask.objects.using(using), 3 * get_settings().POLL_INTERVAL
+    free = not_on_hold(tasks, on_hold(using=using), task_keys=registry.task_keys())
+    late = dict(zip(_PARTS, _late(free, now), strict=True))
+    numbers = {
+        "pending": _bounded(tasks.on_their_way()),
+        "active": _bounded(tasks.filter(state=State.ACTIVE).in_order()),
+        "stuck": _bounded(tasks.given_up(patience)),
+        "holds": _bounded(Hold.objects.using(using).open().oldest_first()),
+    }
+    found = _one_row(
+        {
+            **numbers,
+            **{f"late_{part}": _bounded(rows.in_order()) for part, rows in late.items()},
+            **{f"oldest_{part}": _first(rows.in_order(), "scheduled_at") for part, rows in late.items()},
+            "counted": _first(RollUp.objects.using(using).filter(pk=1), "counted"),
+            "logged": _first(LogEntry.objects.using(using).order_by("-pk"), "pk"),
+        },
+        using,
+    )
+    signs = Sign.objects.using(using).aggregate(
+        workers=Count("pk"),
+        workers_missed=Count("pk", filter=Q(seen_at__lt=MachineTime(-get_settings().missed_after))),
+        signed_at=Max("seen_at"),
+    )
+    oldest = [at for part in _PARTS if (at := found.get(f"oldest_{part}"))]
+    return Measured(
+        totals=list(Total.objects.using(using).order_by("pk")),
+        uncounted=max((found.get("logged") or 0) - (found.get("counted") or 0), 0),
+        available=_available(using),
+        overdue=min(sum(found.get(f"late_{part}", 0) for part in _PARTS), MAX_COUNTED),
+        oldest_overdue_at=min(oldest, default=None),
+        polled_at=found.get("polled_at"),
+        **{name: found.get(name, 0) for name in numbers},
+        **signs,
+    )
+
+
+def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuerySet]:
+    return free.not_waiting_for_a_place().late(now - get_settings().overdue_after)
+
+
+def _bounded(rows: QuerySet[Any]) -> Expression:
+    """How many rows a query finds, up to the bound: ordered by an index, because otherwise it might read a whole table."""
+    try:
+        sql, given = _told(rows.values("pk")[:MAX_COUNTED])
+    except EmptyResultSet:  # For example if everything is on hold.
+        return Value(0)
+    return RawSQL(f"SELECT count(*) FROM ({sql}) AS bounded", given, IntegerField())  # noqa: S608, S611 (ours)
+
+
+def _first(rows: QuerySet[Any], column: str) -> Expression:
+    field = rows.model._meta.pk if column == "pk" else rows.model._meta.get_field(column)
+    try:
+        return RawSQL(*_told(rows.values(column)[:1]), field)  # noqa: S611 (ours)
+    except EmptyResultSet:
+        return Value(None, field)
+
+
+def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
+    """The statement of a query as it is: a ``Subquery`` renames its tables, but not in the SQL that ``not_on_hold`` adds."""
+    sql, given = rows.query.get_compiler(using=rows.db).as_sql()
+    return sql, given
+
+
+def _one_row(asked: dict[str, Expression], using: str) -> dict[str, Any]:
+    """Read everything in one statement, with the last sign of a poller. Empty: the database was never set up."""
+    rows = Identity.objects.using(using).annotate(**asked).values("polled_at", *asked)
+    return rows.first() or {}
+
+
+def _available(using: str) -> dict[str, int]:
+    task_keys, dialect = registry.task_keys(), dialect_of(using)
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("available"), {"task_keys": dialect.list_of(task_keys), "most": MAX_COUNTED})
+        return dict(cursor.fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSign:
+    """The last sign of a worker, by the database's real clock; ``is_missed``: the next is overdue, it may be gone."""
+
+    worker: str
+    seen_at: datetime
+    ago: timedelta
+    active: int
+    is_missed: bool
+
+
+def workers_seen(*, using: str) -> list[WorkerSign]:
+    """List the workers that have given a sign and were not found to be gone, the latest sign first. One statement."""
+    running = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, worker=OuterRef("worker")).order_by()
+    counts = running.values("worker").annotate(count=Count("pk")).values("count")
+    signs = Sign.objects.using(using).annotate(machine_time=MachineTime(), active=Coalesce(Subquery(counts), 0))
+    return [_as_seen(sign) for sign in signs.order_by("-seen_at", "worker")[:MOST]]
+
+
+def _as_seen(sign: Sign) -> WorkerSign:
+    machine_time, active = sign.machine_time, sign.active  # type: ignore[attr-defined]
+    ago = max(machine_time - sign.seen_at, timedelta())
+    return WorkerSign(sign.worker, sign.seen_at, ago, active, ago > get_settings().missed_after)

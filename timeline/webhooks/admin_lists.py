@@ -1,0 +1,101 @@
+"""What the lists of endpoints and deliveries have in common: an alarm if nobody sends, and which filters they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django import forms
+from django.apps import apps
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+
+from timeline.clocks import story_now
+from timeline.exceptions import TimelineError
+from timeline.timing import check_time
+from timeline.webhooks.upkeep import unsent_since
+
+IS_UNFOLD: Final = apps.is_installed("unfold")
+FRAME: Final = "admin/timeline/unfold.html" if IS_UNFOLD else "admin/base_site.html"
+
+if TYPE_CHECKING:
+    Themed = admin.ModelAdmin[Any]
+else:
+    Themed = import_module("unfold.admin").ModelAdmin if IS_UNFOLD else admin.ModelAdmin
+
+
+class FilterMomentField(forms.Field):
+    """A moment as filters of dates write it: with its offset."""
+
+    def clean(self, value: Any) -> Any:
+        """See that it is one that rows can hold."""
+        try:
+            at = parse_datetime(value)
+            return None if at is None else check_time("at", at)
+        except (ValueError, TimelineError) as error:
+            raise ValidationError(str(error)) from None
+
+
+def asked_of_choices(name: str, choices: Any) -> dict[str, forms.Field]:
+    """What the filter of a column with choices asks."""
+    return {f"{name}__exact": forms.ChoiceField(choices=choices)}
+
+
+def asked_of_relation(name: str) -> dict[str, forms.Field]:
+    """What the filter of a relation asks, to rows whose keys are UUIDs."""
+    return {f"{name}__id__exact": forms.UUIDField()}
+
+
+def asked_of_moment(name: str) -> dict[str, forms.Field]:
+    """What the filter of a moment asks."""
+    return {f"{name}__{lookup}": FilterMomentField() for lookup in ("gte", "lt")}
+
+
+class Filtering(Themed):
+    """A list that answers only to its own filters: Django's answer any question, such as the letters of a secret."""
+
+    lookups: ClassVar[Mapping[str, forms.Field]] = {}
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:  # noqa: ARG002
+        """Whether a filter of the list asks this, and the value is one."""
+        field = self.lookups.get(lookup)
+        try:
+            return field is not None and field.clean(value) is not None
+        except ValidationError:
+            return False
+
+
+class Alarming(Filtering):
+    """Has a list that says so."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Add since when."""
+        using = self.get_queryset(request).db
+        since = unsent_since(now=story_now(using), using=using)
+        return super().changelist_view(request, {"unsent_since": since, **(extra_context or {})})
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Refuse first who may see none: Django says before that whether there is such a one."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        return super().history_view(request, object_id, extra_context)
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
+        """Act on those that were selected, unless one of them is none that could be here: Django would look for it."""
+        try:
+            for key in request.POST.getlist("_selected_action"):
+                self.opts.pk.clean(key, None)
+        except ValidationError:
+            self.message_user(request, _("Nothing was changed: one of those selected is not here."), messages.WARNING)
+            return None
+        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
+        return answer
