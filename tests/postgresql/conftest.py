@@ -15,8 +15,6 @@ from tests.postgresql.plans import around_tests
 from tests.postgresql.races import Race, Sweep, entered, go_on
 from timeline.testing import StoryClock, only_timelines
 
-DATABASE = "test_timeline_new_project"
-
 collect_ignore_glob = [] if VENDOR == "postgresql" else ["test_*.py"]
 
 
@@ -56,19 +54,20 @@ def empty_database(django_db_blocker):
     """A database with nothing in it, beside the tests' own; gives the driver's environment."""
     with django_db_blocker.unblock():
         nodb = connections["default"]._nodb_cursor
-        with nodb() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
-            cursor.execute(f"CREATE DATABASE {DATABASE}")
         given = connection.settings_dict
+        name = f"{given['NAME']}_new_project"  # Those who test at the same time have others.
+        with nodb() as cursor:
+            cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            cursor.execute(f'CREATE DATABASE "{name}"')
         yield {
-            "PGDATABASE": DATABASE,
+            "PGDATABASE": name,
             "PGHOST": str(given["HOST"]),
             "PGPORT": str(given["PORT"] or 5432),
             "PGUSER": str(given["USER"]),
             "PGPASSWORD": str(given["PASSWORD"]),
         }
         with nodb() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+            cursor.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
 @pytest.fixture(scope="module")
