@@ -23,7 +23,7 @@ PACKAGE: Final = ROOT / "timeline"
 
 # Feature → what its names look like. Words that are used for other things as well (limit, slots, place, state) are left out.
 WORDS: Final = {
-    "limits": r"limit_keys?|Limit|limits|Limited\w*|limited\w*|limiting|giv\w+_up_places?|begin_with_place",
+    "limits": r"limit_keys?|Limit|limits|Limited\w*|limited\w*|limiting|giv\w+_up_places?",
     "steps": r"[sS]teps?|\w+_steps?|step_\w+|Step[A-Z]\w*|stepping",
     "holds": r"[hH]olds?|\w+_holds?|hold_\w+|held_\w+|holding|[bB]rakes?|Brake\w+|braking|park|parking|parked|Admission",
     "waits": r"waits|wait_for|\w*_waits?|awaited|awaiting|Awaited|waiting|approvals?|Approval\w*|approving|approve|Wait",

@@ -66,7 +66,7 @@ def fill(keys: int, each: int) -> None:
 
 def polls(task_key: str, now: datetime, times: int) -> list[float]:
     """Ask for a place so many times: milliseconds of each."""
-    from timeline.features.limits.attempts import begin_limited
+    from timeline.features.limits.claims import begin_limited
     from timeline.features.limits.places import LimitedKind
 
     kind, took = LimitedKind(task_key, 1), []

@@ -9,7 +9,8 @@ import pytest
 from project.billing import timelines
 from project.billing.models import Customer, Payment, Transaction
 from project.demo.outside import Outside
-from timeline.engine.groups import begin_with_place, run_begun
+from timeline.engine.groups import run_begun
+from timeline.features.limits.claims import begin_limited
 from timeline.features.limits.places import limited_kinds
 from timeline.testing import StoryClock, only_timelines
 from timeline.timelines import Alerts
@@ -59,7 +60,7 @@ def transactions(count, at):
 def settle(clock):
     """Run the settlement that is available, as a worker does: if it gets the one place there is."""
     kinds = limited_kinds(["settlement.settle"], using="default")
-    attempts = begin_with_place(kind=kinds[0], most=1, clock=clock, using="default", worker="mortal") if kinds else []
+    attempts = begin_limited(kinds[0], most=1, worker="mortal", now=clock(), using="default") if kinds else []
     return run_begun(attempts, clock=clock, using="default") if attempts else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from timeline.dispatch.poll import stage
 from timeline.engine.groups import run_begun
-from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.claims import begin_limited
 from timeline.features.limits.places import limited_kinds
 from timeline.models import ScheduledTask
 

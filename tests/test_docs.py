@@ -23,12 +23,12 @@ from tests.pages import DOCS, PAGES, README, ROOT, anchors_of, blocks, examples,
 from tests.testapp.models import Customer, Order, Plan, Ticket, Trip
 from timeline import Timeline, after, task
 from timeline.api.base import Private
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import TRANSITIONS, ReasonCode, State, Trigger
 from timeline.metrics.collecting import TimelineCollector
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.shortcuts import emit, start
+from timeline.store.site import sign_of_poller
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 

@@ -12,8 +12,8 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from project.accounts.models import User
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity
+from timeline.store.site import sign_of_poller
 from timeline.views import health
 
 

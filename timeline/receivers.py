@@ -14,7 +14,6 @@ from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.dialects import known_among
 from timeline.features.machines.edges import forget_edges, see_edges
-from timeline.features.maintenance.adopt import stamp
 from timeline.models import Edge, Identity, family_of, model_of, ref_as
 from timeline.models.entities import children_following, key_given, refs_as
 from timeline.models.state_field import note_saved, refuse_moves
@@ -22,6 +21,7 @@ from timeline.operations.follow import entity_created, entity_deleted, entity_sa
 from timeline.registry import registry
 from timeline.store.database_errors import drop_unless_usable, is_of_the_connection
 from timeline.store.entity_locks import lock_rows
+from timeline.store.site import stamp
 from timeline.store.triggers import install_triggers, missing_triggers
 
 # Attribute of an instance between the two signals of its save: a list, as a receiver of the host's may save it again meanwhile.

@@ -39,11 +39,10 @@ class Peer(TimelineAdapter):
     def __init__(self) -> None:
         super().__init__()
         from project.celery import app
-        from timeline.features.recurring.verbs import NextBeginnings
 
         app.set_default()
         self._app: Celery = app
-        self._ahead = NextBeginnings()  # A poller keeps one: most of its polls need not ask what the clock begins.
+        self._memory: dict[str, Any] = {}  # A poller keeps one: most of its polls need not ask what the clock begins.
 
     def work(self) -> None:
         options = ["-Q", QUEUES[0], "-c", "1", "--without-gossip", "--without-mingle", "-n", f"{os.getpid()}@%h"]
@@ -86,4 +85,4 @@ class Peer(TimelineAdapter):
     def _dispatch(self) -> int:
         from timeline.dispatch.poll import dispatch
 
-        return dispatch(sender=Nowhere(), ahead=self._ahead, now=timezone.now(), using="default").sent
+        return dispatch(sender=Nowhere(), memory=self._memory, now=timezone.now(), using="default").sent

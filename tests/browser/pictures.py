@@ -21,9 +21,9 @@ from project.demo.people import people
 from project.demo.told import live_through
 from project.settings import BASE_DIR
 from tests.admin.conftest import ENTITY, LIST, detail
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity, ScheduledTask
 from timeline.shortcuts import hold, move
+from timeline.store.site import sign_of_poller
 from timeline.testing import StoryClock, only_timelines
 
 DOCS = BASE_DIR / "docs" / "pictures"

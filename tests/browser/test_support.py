@@ -17,9 +17,9 @@ from selenium.webdriver.common.keys import Keys
 from project.accounts.models import User
 from tests.admin.conftest import LIST
 from timeline import Retry, Timeline, after, at, before, task
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.shortcuts import emit
+from timeline.store.site import sign_of_poller
 from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)

@@ -9,8 +9,8 @@ from django.db import connection
 from tests.checks import ids
 from timeline.checks import check_identity, check_site
 from timeline.clocks import MachineTime
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity
+from timeline.store.site import sign_of_poller
 
 
 def check():

@@ -14,10 +14,10 @@ from django.utils import timezone
 
 from tests.mailing import mail_is_down
 from timeline.dispatch.worker_signs import tell_if_unpolled
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
 from timeline.management.commands import timeline_doctor
 from timeline.models import Identity, ScheduledTask
+from timeline.store.site import sign_of_poller
 
 pytestmark = pytest.mark.django_db(transaction=True, databases=["default", "other"])
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.features.limits.attempts import without_places
+from timeline.features.limits.keys import without_places
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.store.transition import Write
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
-from timeline.features.limits.attempts import begin_limited
+from timeline.features.limits.claims import begin_limited
 from timeline.features.limits.places import leave_turn, limited_kinds
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule

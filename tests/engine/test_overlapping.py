@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline import Timeline, after, daily, task
-from timeline.engine import precheck
+from timeline.features.recurring import hooks as recurring_hooks
 from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask, TimelineRun
@@ -139,14 +139,14 @@ class TestQueue:
 
     def test_does_not_rest_where_the_earlier_run_ended_as_it_went_to_rest(self, run_at, monkeypatch):
         days_pass(2, run_at)
-        asked = precheck.overlapping
+        asked = recurring_hooks.overlapping
 
         def then_the_run_ends(attempts, **given):
             found = asked(attempts, **given)
             run_at(of(FIRST, "look"), START + DAY + 17 * HOUR)
             return found
 
-        monkeypatch.setattr(precheck, "overlapping", then_the_run_ends)
+        monkeypatch.setattr(recurring_hooks, "overlapping", then_the_run_ends)
         run_at(of(SECOND), START + DAY + 17 * HOUR)
         monkeypatch.undo()
 
@@ -180,14 +180,14 @@ class TestSkip:
     def test_skips_the_second_task_too_while_the_first_has_not_been_asked(self, run_at, monkeypatch):
         """Two workers have begun both at the same time: neither must take the other for one that was let pass."""
         days_pass(2, run_at)
-        asked = precheck.overlapping
+        asked = recurring_hooks.overlapping
 
         def then_the_other_looks(attempts, **given):
             monkeypatch.undo()
             run_at(of(SECOND, "count"), START + DAY + 17 * HOUR)
             return asked(attempts, **given)
 
-        monkeypatch.setattr(precheck, "overlapping", then_the_other_looks)
+        monkeypatch.setattr(recurring_hooks, "overlapping", then_the_other_looks)
         run_at(of(SECOND), START + DAY + 17 * HOUR)
 
         assert told(SECOND, "count") == ("cancelled", "overlap")

@@ -20,8 +20,7 @@ from timeline.dispatch.poll import dispatch, stage
 from timeline.dispatch.rescue import rescue
 from timeline.dispatch.worker_signs import extend_leases, keep_paces
 from timeline.engine.groups import begin_given, run
-from timeline.features.limits.attempts import begin_limited
-from timeline.features.limits.claims import claim_limited
+from timeline.features.limits.claims import begin_limited, claim_limited
 from timeline.features.limits.places import limited_kinds
 from timeline.features.maintenance.adopt import adopt, clear
 from timeline.features.maintenance.prune import prune

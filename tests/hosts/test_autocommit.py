@@ -12,10 +12,10 @@ from django.utils import timezone
 from tests.processes import DEADLINE, kill, start_process
 from tests.testapp.models import Order
 from timeline.exceptions import NoAutocommit
-from timeline.features.maintenance.adopt import confirm_site, sign_of_poller
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
+from timeline.store.site import confirm_site, sign_of_poller
 
 
 @pytest.mark.django_db(transaction=True)

@@ -16,10 +16,10 @@ from tests.testapp.models import Parcel
 from tests.triggers import drop_trigger
 from timeline import Timeline, after, task, tasks
 from timeline.clocks import MachineTime
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
 from timeline.models import Answer, Event, Identity, LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, hold, leave, schedule, start
+from timeline.store.site import sign_of_poller
 from timeline.testing import only_timelines
 from timeline.worker import Worker
 

@@ -9,9 +9,9 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import translation
 
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Identity, ScheduledTask
 from timeline.shortcuts import emit
+from timeline.store.site import sign_of_poller
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
 from timeline.metrics import collecting
 from timeline.metrics.collecting import TimelineCollector
 from timeline.models import Hold, Identity, LogEntry, RollUp, Sign, Total
+from timeline.store.site import sign_of_poller
 from timeline.testing import StoryClock
 from timeline.webhooks.models import Delivery, Endpoint
 

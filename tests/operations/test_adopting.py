@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from timeline.features.maintenance import adopt as maintenance_adopt
-from timeline.features.maintenance.adopt import adopt, clear, confirm_site, count_open
+from timeline.features.maintenance.adopt import adopt, clear, count_open
 from timeline.lifecycle import OPEN, Reason, State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.store.site import confirm_site
 
 REASON = Reason.operator("the database was taken over", "timeline_adopt")
 

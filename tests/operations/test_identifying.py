@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 
 from timeline.clocks import MachineTime
 from timeline.exceptions import WrongSite
-from timeline.features.maintenance.adopt import confirm_site, sign_of_poller, stamp
 from timeline.models import Identity
+from timeline.store.site import confirm_site, sign_of_poller, stamp
 
 
 @pytest.fixture

@@ -13,8 +13,7 @@ from django.db import connection, connections
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
 from timeline.engine.groups import run, run_begun
-from timeline.features.limits.attempts import begin_limited
-from timeline.features.limits.claims import claim_limited
+from timeline.features.limits.claims import begin_limited, claim_limited
 from timeline.features.limits.places import limited_kinds
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask

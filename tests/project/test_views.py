@@ -17,9 +17,9 @@ from project.accounts.models import User
 from project.accounts.timelines import Trial
 from project.demo.operators import make_operator
 from tests.test_views import OnlyDefault
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import Event, ScheduledTask
 from timeline.shortcuts import cancel, leave, move
+from timeline.store.site import sign_of_poller
 from timeline.testing import expect
 
 

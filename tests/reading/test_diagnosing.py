@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from tests.triggers import drop_trigger
 from timeline import Timeline, after, daily, task
 from timeline.clocks import MachineTime
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import OPEN, State
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.reading import diagnosis
 from timeline.reading.diagnosis import databases, diagnose
+from timeline.store.site import sign_of_poller
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 

@@ -15,11 +15,11 @@ from django.db import connection
 from django.urls import reverse
 
 from project.accounts.models import User
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.models import ScheduledTask
 from timeline.reading import old_snapshots
 from timeline.reading.diagnosis import diagnose
 from timeline.reading.old_snapshots import OldSnapshot, old_snapshot
+from timeline.store.site import sign_of_poller
 
 QUERY = "SELECT 'Ada Lovelace', count(*) FROM timeline_scheduledtask"
 HELD = OldSnapshot(

@@ -8,8 +8,8 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, task
-from timeline.engine.groups import begin_with_place, run_begun
-from timeline.features.limits.claims import claim_limited, is_place_free
+from timeline.engine.groups import run_begun
+from timeline.features.limits.claims import begin_limited, claim_limited, is_place_free
 from timeline.features.limits.places import LimitedKind, limited_kinds
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -48,7 +48,7 @@ def orders(now):
 
 def begin(now, *, on_hold):
     kind = LimitedKind(KIND, 1, on_hold)
-    return begin_with_place(kind=kind, most=10, clock=lambda: now, using="default", worker="w")
+    return begin_limited(kind, most=10, worker="w", now=now, using="default")
 
 
 def looked():

@@ -11,8 +11,7 @@ from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
 from timeline.dispatch.poll import dispatch
 from timeline.engine.groups import run
-from timeline.features.limits.attempts import begin_limited
-from timeline.features.limits.claims import claim_limited
+from timeline.features.limits.claims import begin_limited, claim_limited
 from timeline.features.limits.places import limited_kinds
 from timeline.models import ScheduledTask
 from timeline.shortcuts import hold, schedule

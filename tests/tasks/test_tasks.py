@@ -24,11 +24,11 @@ from timeline.clocks import MachineTime
 from timeline.dispatch.claim import claim
 from timeline.dispatch.poll import stage
 from timeline.dispatch.worker_signs import keep_paces
-from timeline.features.maintenance.adopt import confirm_site
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.operations.repeated_requests import forget_answers
 from timeline.shortcuts import cancel, schedule, start
+from timeline.store.site import confirm_site
 from timeline.tasks import shutdown
 from timeline.testing import only_timelines
 from timeline.worker.process import PaceOfKinds

@@ -32,11 +32,11 @@ from tests.upgrading.timelines import TIMELINES
 from tests.webhooks.receiving import Receiver, Request
 from timeline.dispatch.rescue import rescue
 from timeline.engine.groups import run
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.features.maintenance.prune import prune
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import BulkAction, Event, Figure, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.shortcuts import approve, cancel, emit, explain, move, redrive, release, run_now
+from timeline.store.site import sign_of_poller
 from timeline.store.triggers import missing_triggers
 from timeline.testing import StoryClock, only_timelines
 from timeline.webhooks.models import Delivery, Endpoint

@@ -16,8 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 from timeline.checks.database import are_made
 from timeline.conf import Settings, called_otherwise, get_settings
 from timeline.exceptions import NoAutocommit, WrongSite
-from timeline.features.maintenance.adopt import confirm_site
 from timeline.models import BulkAction, Hold, Identity
+from timeline.store.site import confirm_site
 
 SILENCE: Final = timedelta(minutes=5)  # At least; or ten poll intervals.
 PICKLE: Final = frozenset({"pickle", "application/x-python-serialize"})

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from time import monotonic, sleep
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.dispatch.claim import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.rescue import Rescued, rescue
 from timeline.exceptions import BrokerUnavailable
-from timeline.features.bulk_actions.poll import act_in_bulk
-from timeline.features.holds.release import release_due
-from timeline.features.limits.claims import claim_limited, is_place_free
-from timeline.features.machines.edges import see_edges
-from timeline.features.maintenance.adopt import sign_of_poller
-from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.features.waits.wake import wake_noted
+from timeline.hooks import Poll, hooks
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask, Wake
-from timeline.registry import registry
 from timeline.store.floors import look_anew
 from timeline.store.isolation_level import atomic
 from timeline.store.poll_queries import lower_available, probe_lost, probe_waiting
+from timeline.store.site import sign_of_poller
 from timeline.store.task_key_stats import lower_ready
 from timeline.store.transition import Write, advance, apply
 
@@ -103,7 +98,7 @@ def dispatch(
     limit: int = 500,
     wait: bool = False,
     whole: bool = True,
-    ahead: NextBeginnings | None = None,
+    memory: dict[str, Any] | None = None,
     now: datetime,
     using: str,
 ) -> Dispatched:
@@ -116,13 +111,13 @@ def dispatch(
         limit: How many tasks of a queue are claimed at a time at most; more, if more are declared to run together.
         wait: Whether to wait for room while enough is on its way and more is ready: for a process that does nothing else.
         whole: False for a poll before its interval is over: it only sends new tasks, and leaves lost ones to the next.
-        ahead: What this process remembers of runs that the clock begins; None: nothing.
+        memory: What features remember in this process from poll to poll; None: nothing.
 
     Raises:
         BrokerUnavailable: if the broker takes no message, if possible before anything is claimed. The next poll sends the rest.
         NotRunHere: if the database is another site's, or its connection has autocommit off. Then nothing is changed.
     """
-    some_in_bulk = whole and _see_to_the_rest(ahead, now, using)
+    poll = begin_poll(lambda: now, memory, using=using) if whole else None
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     found = probe_lost(using=using)
@@ -138,7 +133,7 @@ def dispatch(
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send(batches, sender, using)
         sent += claimed
-        acted = act_in_bulk(now=now, using=using) if some_in_bulk and not claimed else 0
+        acted = long_work(poll) if poll is not None and not claimed else 0
         busy = claimed or acted or (wait and some_available and _is_more_ready(using))
         if not busy or monotonic() > give_up:
             if whole and not (busy or some_available):
@@ -159,26 +154,28 @@ def _claim(
     batches = claim(limit=most, leases_valid_at=leases_valid_at, now=now, using=using)
     if claimed := sum(len(batch.task_ids) for batch in batches):
         most = _paced(claimed, monotonic() - begun, limit)
-    if registry.limited():
-        batches += claim_limited(limit=most, now=now, using=using)
+    for source in hooks().sources:
+        batches += source.claim(limit=most, now=now, using=using)
     return batches, most
 
 
 def _is_more_ready(using: str) -> bool:
     """Whether there is more that could be sent, if there were room."""
-    return is_anything_ready(using=using) or (bool(registry.limited()) and is_place_free(using=using))
+    return is_anything_ready(using=using) or any(source.is_any_ready(using=using) for source in hooks().sources)
 
 
-def _see_to_the_rest(ahead: NextBeginnings | None, now: datetime, using: str) -> bool:
-    """Check the site of the database, begin runs by the clock, continue long work; give whether a bulk action is going on."""
-    signed = sign_of_poller(using=using)
-    see_edges(using=using)
-    recur(NextBeginnings() if ahead is None else ahead, now=now, using=using)
-    if signed.some_on_hold:
-        release_due(now=now, using=using)
-    if signed.some_in_bulk:
-        act_in_bulk(now=now, using=using)
-    return signed.some_in_bulk
+def begin_poll(clock: Callable[[], datetime], memory: dict[str, Any] | None, *, using: str) -> Poll:
+    """Check the site of the database, and do what features do in each poll."""
+    poll = Poll(clock, using, sign_of_poller(using=using), {} if memory is None else memory)
+    for chore in hooks().chores:
+        chore(poll)
+    long_work(poll)
+    return poll
+
+
+def long_work(poll: Poll) -> int:
+    """Go on with work that many polls share; gives how many rows changed."""
+    return sum(work(poll) for work in hooks().long_work)
 
 
 def _paced(claimed: int, seconds: float, limit: int) -> int:

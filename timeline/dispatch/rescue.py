@@ -22,7 +22,7 @@ from timeline.dispatch.worker_signs import given_signs, let_go_of_the_silent
 from timeline.engine.failures import fingerprint
 from timeline.engine.finalize import settle
 from timeline.exceptions import TransitionNotAllowed
-from timeline.features.machines.outcomes import lost_for_good
+from timeline.hooks import hooks
 from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.statements import sqlstate_of
@@ -154,7 +154,9 @@ def _end(write: Write, *, now: datetime, using: str) -> tuple[list[ScheduledTask
         trial, caught = write, list[Exception]()
         with catching(caught), polling(using, AT_ONCE):
             # A copy, because a write that fails has changed the columns of its task.
-            trial = lost_for_good(replace(write, task=copy(write.task)), using=using)
+            trial = replace(write, task=copy(write.task))
+            for decide in hooks().losses:
+                trial = decide(trial, using=using)
             return settle([trial], now=now, using=using), None
         [error] = caught
         if not trial.answers or may_be_written_later(error):

@@ -14,11 +14,9 @@ from typing import Final, NamedTuple, TypeVar
 from timeline.engine.attempts import REENTERED, Attempt
 from timeline.engine.callbacks import Watch
 from timeline.engine.commit_hooks import hooks_apart
-from timeline.engine.failures import failed
 from timeline.engine.invoke import call
-from timeline.engine.outcomes import let_go_if_timed_out, log_lost, record, record_all
+from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record, record_all
 from timeline.exceptions import LeaseLost
-from timeline.features.machines.outcomes import answered
 from timeline.models import ScheduledTask
 from timeline.store.database_errors import catching, drop_if_lost
 from timeline.store.isolation_level import atomic
@@ -172,7 +170,4 @@ def record_outcomes(outcomes: Sequence[Outcome], runtime: Runtime) -> list[Sched
 
 def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:
     """Turn the errors that were raised into the outcomes they ask for."""
-    return [
-        (attempt, end if isinstance(end, Write) else answered(attempt, end, failed(attempt, end, now)))
-        for attempt, end in outcomes
-    ]
+    return [(attempt, end if isinstance(end, Write) else outcome_of(attempt, end, now)) for attempt, end in outcomes]

@@ -12,15 +12,11 @@ from timeline.definition import Context
 from timeline.engine.attempts import Attempt, still_ours
 from timeline.engine.commit_hooks import hooks_apart
 from timeline.engine.execute import Executed, Outcome, Runtime, as_writes, call_in_time, deadly, is_time_up, undone
-from timeline.engine.failures import failed
 from timeline.engine.invoke import refusal, returned
-from timeline.engine.outcomes import let_go_if_timed_out, log_lost, record_all, record_together
+from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.precheck import look_again
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
-from timeline.features.fan_out.attempts import FannedOut
-from timeline.features.machines.outcomes import answered
-from timeline.features.steps.calls import Steps
-from timeline.features.steps.progress import ProgressTeller
+from timeline.hooks import hooks
 from timeline.models import ScheduledTask
 from timeline.operations.current import now_running
 from timeline.store.database_errors import catching
@@ -92,8 +88,7 @@ def _fail(attempts: Sequence[Attempt], error: BaseException, runtime: Runtime) -
     """Record that the call has failed."""
     undone(attempts, error, runtime)
     now, several = runtime.clock(), len(attempts) > 1
-    failures = [(attempt, failed(attempt, error, now, together=several)) for attempt in attempts]
-    writes = [(attempt, answered(attempt, error, write, together=several)) for attempt, write in failures]
+    writes = [(attempt, outcome_of(attempt, error, now, together=several)) for attempt in attempts]
     return record_all(writes, now=now, using=runtime.using, keeper=runtime.watch.keeper())
 
 
@@ -113,10 +108,8 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
-    instance._teller = ProgressTeller(asked[0], runtime.using)
-    if asked[0].definition.steps:
-        instance._step_runner = Steps(asked[0], runtime.using)
-    instance._fan_out = FannedOut(asked[0].declared, in_run=True)
+    for equip in hooks().contexts:
+        equip(instance, asked[0], runtime.using)
     handler = getattr(instance, asked[0].declared.method_name)
     results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:

@@ -23,7 +23,7 @@ from timeline.conf import get_settings
 from timeline.definition import Retry
 from timeline.engine.attempts import PASSING, Attempt
 from timeline.engine.precheck_rules import next_opening
-from timeline.exceptions import Cancel, Discard, RetryAfter
+from timeline.exceptions import Cancel, Discard, Rest, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
 from timeline.store.database_errors import is_passing
@@ -172,6 +172,12 @@ def rested(attempt: Attempt, reason: Reason, *, again: timedelta = LOOKS_AGAIN) 
     write = Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + again)
     further = attempt.steps is not None and attempt.steps.has_recorded
     return replace(write, failures=-attempt.task.failures) if further else write
+
+
+def at_rest(attempt: Attempt, rest: Rest) -> Write:
+    """The outcome of an attempt whose handler waits for somebody or something."""
+    write = rested(attempt, rest.reason)
+    return write if rest.due_at is None else replace(write, scheduled_at=rest.due_at, rests=rest.rests)
 
 
 def _budget(attempt: Attempt, error: BaseException) -> tuple[Retry, int, int]:

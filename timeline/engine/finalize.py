@@ -6,10 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from timeline.features.fan_out.attempts import still_open, write_fanned_out
-from timeline.features.limits.attempts import without_places
-from timeline.features.machines.outcomes import decided, move_on
-from timeline.features.waits.calls import begin_to_wait, still_to_wait
+from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.reconcile import reconcile_locked
@@ -31,8 +28,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Raises:
         MoveNotAllowed: if a machine does not take the event of a task; then nothing is written.
     """
-    if any(write.task.slot for write in writes):
-        writes = without_places(writes)
+    for change in hooks().releases:
+        writes = change(writes)
     ending = [write.task for write in writes if _locks(write)]
     if not ending and not any(_discards(write) for write in writes):
         return apply(writes, now=now, using=using, wait=wait)
@@ -44,8 +41,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         runs = {run.pk: run for run in locked.runs}
         are_plain = all(write.is_plain for write in writes)
         if not are_plain:
-            writes = decided(writes, runs, now=now, using=using)
-            writes = still_to_wait(writes, locked, now=now, using=using)
+            for decide in hooks().decisions:
+                writes = decide(writes, locked, now=now, using=using)
         done = apply(writes, now=now, using=using, wait=wait)
         moved = set() if are_plain else _follow(writes, done, runs, now=now, using=using)
         concerned = [runs[run_id] for run_id in sorted({*_decided(done, using), *moved}) if run_id in runs]
@@ -66,10 +63,10 @@ def _follow(
     """Write waits, moves of machines and fanned-out rows, for outcomes that were written. Give the ids of the moved runs."""
     settled = {task.id for task in done}
     made = [write for write in writes if write.task.id in settled]
-    begin_to_wait(made, now=now, using=using)
-    moved = move_on(made, runs, now=now, using=using)
-    write_fanned_out(made, runs, now=now, using=using)
-    return moved
+    changed: set[UUID] = set()
+    for follow in hooks().follows:
+        changed |= follow(made, runs, now=now, using=using)
+    return changed
 
 
 def _locks(write: Write) -> bool:
@@ -100,5 +97,5 @@ def _decided(done: Sequence[ScheduledTask], using: str) -> list[UUID]:
     """
     ended = [task for task in done if task.state in FINAL and not registry.is_in_state(task.task_key)]
     fanned_out = {(task.run_id, task.task_key) for task in ended if task.is_fanned_out}
-    waited_for = still_open(fanned_out, using=using) if fanned_out else set()
+    waited_for = {kind for ask in hooks().still_open for kind in ask(fanned_out, using=using)} if fanned_out else set()
     return sorted({task.run_id for task in ended if task.run_id and (task.run_id, task.task_key) not in waited_for})

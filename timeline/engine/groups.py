@@ -21,8 +21,6 @@ from timeline.engine.finalize import settle
 from timeline.engine.invoke import in_place_of_the_site
 from timeline.engine.outcomes import fail_for_time
 from timeline.engine.precheck import pass_fresh_look, pass_look
-from timeline.features.limits.attempts import begin_limited
-from timeline.features.limits.places import LimitedKind
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask
 from timeline.store.database_errors import catching
@@ -46,7 +44,6 @@ __all__ = [
     "Watch",
     "begin_given",
     "begin_ready",
-    "begin_with_place",
     "fail_for_time",
     "give_back",
     "look_ahead",
@@ -233,26 +230,6 @@ def begin_ready(
         worker=worker[:MAX_WORKER],
         retried=retried,
         on_hold=on_hold,
-        now=clock(),
-        using=using,
-    )
-
-
-def begin_with_place(
-    *,
-    kind: LimitedKind,
-    most: int,
-    clock: Callable[[], datetime],
-    using: str,
-    worker: str = "",
-    retried: bool = True,
-) -> list[Attempt]:
-    """Start available tasks of a kind that has a limit, if they can get a place. See ``begin_ready``."""
-    return begin_limited(
-        kind,
-        most=most,
-        worker=worker[:MAX_WORKER],
-        retried=retried,
         now=clock(),
         using=using,
     )

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,15 +15,10 @@ from django.utils import timezone, translation
 from timeline import reasons
 from timeline.definition import Then
 from timeline.engine.attempts import Attempt, guard_reason
-from timeline.engine.failures import rested
+from timeline.engine.failures import at_rest
 from timeline.exceptions import Rest
-from timeline.features.fan_out.attempts import FannedOut
 from timeline.features.machines.outcomes import checked
-from timeline.features.steps.calls import Steps
-from timeline.features.steps.progress import ProgressTeller
-from timeline.features.steps.refusals import misfit
-from timeline.features.steps.store import steps_of
-from timeline.features.waits.calls import EventWaiter, Waits, at_rest, awaited_first
+from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
 from timeline.operations.current import now_running
@@ -50,10 +44,8 @@ def _call(attempt: Attempt) -> Write:
         return refused
     try:
         return returned(attempt, handler_of(attempt)())
-    except Waits as waits:
-        return at_rest(attempt, waits)
     except Rest as rest:
-        return rested(attempt, rest.reason)
+        return at_rest(attempt, rest)
 
 
 async def call_async(attempt: Attempt) -> Write:
@@ -70,10 +62,8 @@ async def call_async(attempt: Attempt) -> Write:
             if (alone := _alone(several)) is not several:
                 raise alone from several
             raise
-    except Waits as waits:
-        return at_rest(attempt, waits)
     except Rest as rest:
-        return rested(attempt, rest.reason)
+        return at_rest(attempt, rest)
 
 
 async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:
@@ -114,28 +104,17 @@ def enter(attempt: Attempt) -> None:
 
 def refusal(attempt: Attempt) -> Write | None:
     """How an attempt ends whose handler must not be entered: a guard refuses, or the timeline is in shadow."""
+    for ask in hooks().before_entry:
+        if (write := ask(attempt, _alias_of(attempt))) is not None:
+            return write
     if attempt.has_records:  # A half-done task goes on, whatever a guard says by now.
-        attempt.records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
-        if (reason := misfit(attempt)) is not None:
-            return rested(attempt, reason)
-    waits = _rest_first(attempt) if attempt.declared.waits else None
-    if waits is not None or attempt.has_records:
-        return waits
+        return None
     for option, guard in attempt.declared.function_guards:
         if bool(guard(attempt.entity)) is (option != "only_if"):
             reason = guard_reason(option, guard)
             return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=reason, entered=False)
     if attempt.definition.shadow:
         return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
-    return None
-
-
-def _rest_first(attempt: Attempt) -> Write | None:
-    """Check what its schedule waits for; the task rests if that has not come."""
-    try:
-        attempt.awaited = awaited_first(attempt, _alias_of(attempt))
-    except Waits as waits:
-        return replace(at_rest(attempt, waits), entered=False)
     return None
 
 
@@ -147,13 +126,8 @@ def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, with its context and its entity bound; it is called without arguments."""
     using = _alias_of(attempt)
     context = attempt.definition.cls(**attempt.told(), awaited=attempt.awaited)
-    context._teller = ProgressTeller(attempt, using)
-    context._waiter = EventWaiter(attempt, using, context._context)
-    if attempt.definition.steps:
-        context._step_runner = attempt.steps = Steps(attempt, using)
-    if attempt.definition.fanned_out:
-        in_run = attempt.task.run_id is not None
-        context._fan_out = attempt.fanned_out = FannedOut(attempt.declared, in_run=in_run)
+    for equip in hooks().contexts:
+        equip(context, attempt, using)
     method = attempt.declared.bound_to(context)
     return partial(method, attempt.entity) if attempt.definition.label else method
 

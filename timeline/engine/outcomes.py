@@ -21,7 +21,7 @@ from timeline.engine.failures import MAX_TRACEBACK, failed
 from timeline.engine.finalize import settle
 from timeline.engine.shared_transaction import waiting_for_no_lock_long
 from timeline.exceptions import LeaseLost, TimedOut
-from timeline.features.machines.outcomes import answered
+from timeline.hooks import hooks
 from timeline.models import ScheduledTask
 from timeline.store.database_errors import catching, drop_if_lost, may_be_written_later
 from timeline.store.transition import Write
@@ -141,6 +141,17 @@ class Unwritten:
         return self.write_it(wait=wait)
 
 
+def outcome_of(attempt: Attempt, error: BaseException, now: datetime, *, together: bool = False) -> Write:
+    """The outcome that an error asks for; ``together``: one call was for several tasks."""
+    return _meant(attempt, error, failed(attempt, error, now, together=together), together=together)
+
+
+def _meant(attempt: Attempt, error: BaseException, write: Write, *, together: bool) -> Write:
+    for decide in hooks().errors:
+        write = decide(attempt, error, write, together=together)
+    return write
+
+
 def fail_for_time(
     attempts: Sequence[Attempt], timeout: timedelta, stack: str, *, now: datetime, using: str, keeper: Keeper | None
 ) -> list[ScheduledTask]:
@@ -155,7 +166,7 @@ def _outcome(attempt: Attempt, timeout: timedelta, stack: str, now: datetime, *,
     write = failed(attempt, timed_out, now, together=together)
     reason = reasons.TOO_LONG(timeout=timeout)
     error = {**(write.error or {}), "message": reason.text, "traceback": stack[-MAX_TRACEBACK:]}
-    return answered(attempt, timed_out, replace(write, reason=reason, error=error), together=together)
+    return _meant(attempt, timed_out, replace(write, reason=reason, error=error), together=together)
 
 
 def log_lost(error: LeaseLost) -> None:

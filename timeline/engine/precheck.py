@@ -15,10 +15,7 @@ from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
 from timeline.engine.failures import LOOKS_AGAIN_SOON, failed, rested
 from timeline.engine.precheck_rules import guarded, is_outside, not_seen, superseded
 from timeline.exceptions import Rest
-from timeline.features.holds.precheck import braked, held_back
-from timeline.features.holds.store import IS_ANY_OPEN
-from timeline.features.recurring.store import Behind
-from timeline.features.recurring.verbs import overlapping
+from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
@@ -33,12 +30,10 @@ from timeline.store.transition import Write
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
 GONE: Final = reasons.NOT_THERE()
 
-_ANY_HOLD: Final = "timeline_any_hold"  # An attribute that the query adds to runs for a moment.
-
 
 def look(
     attempts: Sequence[Attempt], *, now: datetime, using: str
-) -> dict[UUID, Reason | Behind | Rest | BaseException]:
+) -> dict[UUID, Reason | Write | Rest | BaseException]:
     """
     Check again everything that an attempt depends on, and give each attempt its entity.
 
@@ -47,8 +42,8 @@ def look(
     Gives, by task id, why it must not run (now), the earlier run that it waits for, why it rests, or the error of a check. An
     error is a failed attempt of that task alone. Guards that are functions are called later. The statements are few and fixed.
     """
-    gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
-    refused: dict[UUID, Reason | Behind | Rest | BaseException] = dict.fromkeys(gone, RUN_GONE)
+    gone, flags = _read_runs([attempt.task for attempt in attempts], using)
+    refused: dict[UUID, Reason | Write | Rest | BaseException] = dict.fromkeys(gone, RUN_GONE)
     attempts = _without(refused, attempts) if refused else attempts
     entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
@@ -57,19 +52,17 @@ def look(
     refused |= {task_id: reason for task_id, reason in reasons_of.items() if reason is not None}
     if missing := [attempt.task for attempt in attempts if reasons_of[attempt.task.id] is GONE]:
         refused |= not_seen(missing, using=using)
-    if is_any_open is not False:
-        refused |= held_back(_without(refused, attempts), is_any_open, using=using)
-    if any(attempt.definition.recurring for attempt in attempts):
-        refused |= overlapping(_without(refused, attempts), now=now, using=using)
+    for check in hooks().prechecks:
+        refused |= check(_without(refused, attempts), flags=flags, now=now, using=using)
     if any(attempt.declared.query_guards for attempt in attempts):
         refused |= guarded(_without(refused, attempts), using=using)
-    if any(attempt.declared.options.park_above is not None for attempt in attempts):
-        refused |= braked(_without(refused, attempts), now=now, using=using)
+    for admit in hooks().admissions:
+        refused |= admit(_without(refused, attempts), now=now, using=using)
     return refused
 
 
 def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Sequence[Attempt]:
-    return [attempt for attempt in attempts if attempt.task.id not in refused]
+    return [attempt for attempt in attempts if attempt.task.id not in refused] if refused else attempts
 
 
 def _refusal(
@@ -95,18 +88,22 @@ def _refusal(
     return caught[0]
 
 
-def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], bool | None]:
-    """Give each task its run. Return the ids of tasks whose run is gone, and whether anything is on hold (None: not read)."""
+def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], Mapping[str, bool]]:
+    """Give each task its run. Return the ids of tasks whose run is gone, and the flags of features (none: not read)."""
     tasks = [task for task in tasks if task.run_id is not None]
     if not tasks:
-        return set(), None
+        return set(), {}
+    asked = dict(hooks().flags)
     rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
-    runs = {run.pk: run for run in read_models(rows.extra(select={_ANY_HOLD: IS_ANY_OPEN}))}  # noqa: S610 (ours)
-    told = {run.__dict__.pop(_ANY_HOLD) for run in runs.values()}
+    runs = {run.pk: run for run in read_models(rows.extra(select=asked))}  # noqa: S610 (texts of ours)
+    # The query adds them to the runs for a moment.
+    told = {name: [run.__dict__.pop(name) for run in runs.values()] for name in asked} if runs else {}
     there = [task for task in tasks if task.run_id in runs]
     for task in there:
         task.run = runs[task.run_id]
-    return {task.id for task in tasks} - {task.id for task in there}, any(told) if told else None
+    return {task.id for task in tasks} - {task.id for task in there}, {
+        name: any(values) for name, values in told.items()
+    }
 
 
 def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
@@ -170,13 +167,13 @@ def pass_fresh_look(
 
 
 def _outcome_of(
-    attempt: Attempt, refused: Reason | Behind | Rest | BaseException, now: datetime
+    attempt: Attempt, refused: Reason | Write | Rest | BaseException, now: datetime
 ) -> Write | BaseException:
     """The outcome of an attempt whose handler is not entered: it is cancelled, rests, has failed, or is given back."""
     if isinstance(refused, Exception):
         return failed(attempt, refused, now)  # No handler raised this error, so it is no answer for a machine.
-    if isinstance(refused, Behind):
-        return replace(rested(attempt, reasons.BEHIND(run=refused.key)), rests=refused, entered=False)
+    if isinstance(refused, Write):
+        return refused
     if isinstance(refused, Rest):
         return replace(rested(attempt, refused.reason, again=LOOKS_AGAIN_SOON), entered=False)
     if isinstance(refused, BaseException):

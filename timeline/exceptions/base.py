@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from types import FrameType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.utils import translation
 from django.utils.translation import gettext
@@ -125,10 +125,16 @@ class Rest(BaseException):
 
     It is no ``Exception``, so that a handler which catches errors does not catch it by mistake. If one does, the next
     step raises it again, and so does the end of the handler.
+
+    Args:
+        due_at: When the task looks again; None: soon.
+        rests: What its row says that it waits for.
     """
 
-    def __init__(self, reason: Reason) -> None:
+    def __init__(self, reason: Reason, *, due_at: datetime | None = None, rests: Any = None) -> None:
         self.reason = reason
+        self.due_at = due_at
+        self.rests = rests
         super().__init__(reason.text)
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from timeline.clocks import story_now
 from timeline.dialects import dialect_of
-from timeline.features.recurring.runs import make_next
+from timeline.hooks import hooks
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.kin import names_of
@@ -54,7 +54,8 @@ def cancel(
         with atomic(using=using, savepoint=False):
             done = apply(writes, now=now, using=using)
             reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
-            make_next(tasks, now=now, using=using)
+            for tell in hooks().ends:
+                tell(tasks, now=now, using=using)
     return done
 
 
@@ -90,5 +91,6 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, u
             for task in tasks:
                 task.run = runs[task.run_id] if task.run_id else None
             reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
-            make_next(tasks, now=now, using=using)
+            for tell in hooks().ends:
+                tell(tasks, now=now, using=using)
     return tasks

@@ -14,7 +14,7 @@ from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.definition import Created, Definition
 from timeline.exceptions import InvalidInput
-from timeline.features.waits.wake import note_deletion
+from timeline.hooks import hooks
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, model_of, ref_of
 from timeline.models.entities import children_following, key_as, naming, refs_as
@@ -90,7 +90,8 @@ def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -
     """End the runs of a deleted entity and cancel its open tasks, also ad hoc tasks. Their rows stay as its history."""
     reason = reasons.DELETED()
     with atomic(using=using, savepoint=False):
-        note_deletion(ref, using=using)
+        for tell in hooks().deletions:
+            tell(ref, using=using)
         runs = list(TimelineRun.objects.using(using).open().filter(naming(ref)).locked())
         open_tasks = ScheduledTask.objects.using(using).open().filter(naming(ref)).exclude(pk__in=running())
         tasks = list(open_tasks.by_id().locked().only(*TOLD_OF, "slot"))

@@ -16,7 +16,7 @@ from timeline import runs
 from timeline.definition import Definition
 from timeline.dialects import dialect_of
 from timeline.exceptions import NoOpenRun
-from timeline.features.recurring.runs import make_next
+from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
@@ -170,7 +170,8 @@ def end_open_runs(
         ended = runs.end_open(timelines, refs, how, reason.text, key=key, now=now, using=using)
         cancelled = _cancel_those_of(ended, reason=reason, now=now, using=using)
         succeed(ended, now=now, using=using)
-        make_next(cancelled, now=now, using=using)
+        for tell in hooks().ends:
+            tell(cancelled, now=now, using=using)
     return Ended(ended, cancelled)
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import DateOutOfRange, InvalidInput
-from timeline.features.recurring.runs import make_next
+from timeline.hooks import hooks
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
 from timeline.operations.current import refuse_own
@@ -69,7 +69,8 @@ def move(
                 target(State(task.state), Trigger.CANCEL, task=task.pk, verb="move")
         moved = Reason(ReasonCode.MOVED, reason.text, reason.actor)
         done = move_locked([(task, new_time(task)) for task in tasks], reason=moved, now=now, using=using)
-        make_next(done, now=now, using=using)
+        for tell in hooks().ends:
+            tell(done, now=now, using=using)
         return done
 
 
@@ -162,5 +163,6 @@ def run_now(
         ]
         announce(using=using)
         done = apply(writes, now=now, using=using)
-        make_next(done, now=now, using=using)
+        for tell in hooks().ends:
+            tell(done, now=now, using=using)
         return done

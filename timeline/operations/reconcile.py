@@ -15,9 +15,9 @@ from django.db.models import Model
 from timeline import reasons
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
-from timeline.features.limits.keys import hand_on
 from timeline.features.machines.mirror import mirror_runs
 from timeline.features.waits.store import refs_led_to
+from timeline.hooks import hooks
 from timeline.ids import fresh_ids
 from timeline.lifecycle import ReasonCode, RunEnd, State, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
@@ -161,7 +161,8 @@ def carry_out(
     if any(definition.awaited_fields for _run, definition, _planned in plans):
         writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
     if any(task.previous_id is not None for task in tasks):
-        writes = hand_on(writes, tasks, earlier=rows, using=using)
+        for hand_on in hooks().successions:
+            writes = hand_on(writes, tasks, earlier=rows, using=using)
     changed = send_writes(writes, now=now, using=using)
     created = send_tasks(tasks, using=using) if tasks else list[ScheduledTask]
 

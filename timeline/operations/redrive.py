@@ -14,8 +14,8 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.dialects import dialect_of
 from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionNotAllowed
-from timeline.features.limits.keys import give_up_places
 from timeline.features.machines.declaration_checks import MAX_TASK_KEY
+from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.machine_rows import wanted_of
@@ -84,7 +84,8 @@ def redrive(
             refuse_redriven(task, latest[_name(task)], seen)
         _reopen([task.run for task in tasks if task.run is not None], using=using)
         again = [_again(task, latest[_name(task)].revision + 1, reason, spread, now) for task in tasks]
-        give_up_places(tasks, using=using)
+        for tell in hooks().redrives:
+            tell(tasks, using=using)
         _insert(again, locked, reason, now, using)
         return again
 

@@ -13,7 +13,6 @@ from django.utils.translation import gettext_lazy as _
 from timeline.clocks import is_told, story_now
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
-from timeline.features.limits.keys import compete
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
@@ -23,7 +22,7 @@ from timeline.registry import registry
 from timeline.store.entity_locks import lock_of
 from timeline.store.insert import as_stored, fields_of, new_row, writers_of
 from timeline.store.locks import in_transaction, lock_entity_now
-from timeline.store.new_rows import create_missing, limited_columns, options_of, state_at
+from timeline.store.new_rows import columns_of, complete, create_missing, options_of, state_at
 from timeline.store.notify import announce_times
 from timeline.timing import check_time
 
@@ -136,12 +135,12 @@ def schedule(
         "scheduled_at": at,
         "expires_at": None if declared.options.expires is None else at + declared.options.expires,
         **options_of(declared),
-        **limited_columns(task_key, declared),
+        **columns_of(task_key, declared),
     }
     task = new_row(ScheduledTask, columns)
     if cause is not None:
         task.cause = cause
-    compete([task], using=using)
+    complete([task], using=using)
     task.occurrence = key or str(task.pk)
     if insert_at_once(task, now=story_now(using) if now is None and is_told() else now, using=using):
         announce_times([at], now=task.created_at, using=using)

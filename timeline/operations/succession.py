@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from timeline.conf import get_settings
 from timeline.definition import Definition
-from timeline.features.waits.wake import wake_queued
+from timeline.hooks import hooks
 from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import load_entities
@@ -32,8 +32,8 @@ def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[
     of entity.
     """
     ended = list(ended)
-    if any(run.once for run in ended):
-        wake_queued(ended, now=now, using=using)
+    for tell in hooks().run_ends:
+        tell(ended, now=now, using=using)
     wanted = [
         (run, definition, start)
         for run in ended

@@ -12,7 +12,7 @@ from django.db import DEFAULT_DB_ALIAS
 from timeline.conf import get_settings
 from timeline.definition import Definition, Task
 from timeline.exceptions import AlreadyOpen, UnknownTask
-from timeline.features.limits.keys import compete, handed_on, held_alone
+from timeline.hooks import hooks
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.kin import names_of
@@ -73,7 +73,7 @@ def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
         "definition_hash": declared.fingerprint,
         **options_of(declared),
         **declared.awaits,
-        **(limited_columns(definition.task_key(task_name), declared) if declared.limit else {}),
+        **columns_of(definition.task_key(task_name), declared),
     }
 
 
@@ -100,12 +100,13 @@ def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime)
     """Make the row that continues ``task``, which has ended, at another time. It may fail as often as a new task. Not saved."""
     try:
         declared = registry.task(task.task_key)[1]
-        options = options_of(declared) | limited_columns(task.task_key, declared)
+        options, is_known = options_of(declared) | columns_of(task.task_key, declared), True
     except UnknownTask:
-        options = {"max_attempts": task.max_attempts, "limit_key": task.limit_key, "held_until": held_alone(task)}
+        options, is_known = {"max_attempts": task.max_attempts}, False
+    for inherit in hooks().inherits:
+        options |= inherit(task, is_known=is_known)
     columns = {name: getattr(task, name) for name in _CARRIED_ON} | {
         **options,
-        **handed_on(task),
         "revision": task.revision + 1,
         "previous_id": task.pk,
         "state": state_at(scheduled_at, now),
@@ -136,8 +137,7 @@ def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[Schedu
 
 def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], list[ScheduledTask]]:
     """Insert rows, or send them without waiting (``pipelining``). Call the result to get what ``create_missing`` returns."""
-    if any(task.held_until for task in tasks):
-        compete(tasks, using=using)
+    complete(tasks, using=using)
     inserted = send_missing(tasks, using=using)
 
     def done() -> list[ScheduledTask]:
@@ -147,6 +147,12 @@ def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], li
         return created
 
     return done
+
+
+def complete(tasks: Sequence[ScheduledTask], *, using: str) -> None:
+    """Let features set columns of new rows before they are inserted."""
+    for change in hooks().new_rows:
+        change(tasks, using=using)
 
 
 def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
@@ -172,11 +178,9 @@ def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
     }
 
 
-def limited_columns(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
-    """
-    The columns that say which limit a task has; empty: none. If a field of the entity decides, ``compete`` sets the key later.
-    """
-    limit = declared.limit
-    if limit is None:
-        return {}
-    return {"limit_key": "" if limit.by else limit.key_of(task_key), "held_until": limit.held_until}
+def columns_of(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
+    """The columns that features make of what ``@task`` declares."""
+    found: dict[str, Any] = {}
+    for ask in hooks().columns:
+        found |= ask(task_key, declared)
+    return found

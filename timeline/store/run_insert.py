@@ -15,14 +15,12 @@ from django.db.models import Model
 from timeline.definition import Definition
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
-from timeline.features.limits.keys import keys_of
 from timeline.features.machines.mirror import inserting_entries, show_begun
+from timeline.hooks import hooks
 from timeline.ids import fresh_ids, uuid7_texts
 from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.entities import NO_ENTITY
 from timeline.models.facts import facts_in, zone_of
-from timeline.models.kin import kin_of
 from timeline.planning import Create, VisitPlace, plan
 from timeline.registry import registry
 from timeline.runs import end, ending
@@ -33,9 +31,6 @@ from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
 Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
-_OF_LIMITS: Final = ("limit_key", "held_until")  # Those that only rows have of which so many may be under way.
-_OF_WAITS: Final = ("awaits", "awaits_key")  # Columns that only rows have which wait for events.
-_OF_SOME: Final = (*_OF_WAITS, *_OF_LIMITS, "occurrence")  # And those that are one of many.
 _NO_STATE: Final = {"state": "", "state_at": None}
 FEW: Final = 100  # Runs whose tables go together: one trip saves more than to prepare one while another is written.
 
@@ -328,7 +323,10 @@ def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using:
         name: list(chain.from_iterable(map(repeat, values, counts))) for name, values in _of_runs(beginnings).items()
     }
     planned = _planned([planned for _ref, planned in rows])
-    columns = {**keys, **of_runs, **planned, **_limited(rows, using), **_awaited(rows, using)}
+    columns = {**keys, **of_runs, **planned}
+    for some in hooks().some_columns:
+        if any(some.names[0] in plan for _ref, plan in rows):
+            columns |= some.fill(rows, using=using)
     return Insertion(ScheduledTask, columns, under=under, taken=False, using=using)
 
 
@@ -337,7 +335,7 @@ def _grid_of(beginnings: Sequence[Beginning]) -> Grid | None:
     alike = beginnings[0].planned
     if len(beginnings) < 2 or len(alike) < 2 or any(beginning.planned is not alike for beginning in beginnings):
         return None
-    if any(name in planned for planned in alike for name in ("held_until", "awaits")):
+    if any(some.names[0] in planned for planned in alike for some in hooks().some_columns):
         return None
     return Grid(_of_runs(beginnings), _planned(alike))
 
@@ -354,36 +352,12 @@ def _of_runs(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
 
 def _planned(some: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """The columns that tasks have from their plans: a value for each task."""
+    apart = {name for columns in hooks().some_columns for name in columns.names} | {"occurrence"}
     columns = {
-        name: [planned[name] for planned in some] for planned in some[:1] for name in planned if name not in _OF_SOME
+        name: [planned[name] for planned in some] for planned in some[:1] for name in planned if name not in apart
     }
     numbers = [planned.get("occurrence", "") for planned in some]
     return columns | ({"occurrence": numbers} if any(numbers) else {})
-
-
-def _limited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> dict[str, list[str]]:
-    """The columns of tasks with a limit: what they compete for, and until when they hold it. Empty if no task has one."""
-    if not any("held_until" in planned for _ref, planned in rows):
-        return {}
-    columns = {name: [planned.get(name, "") for _ref, planned in rows] for name in _OF_LIMITS}
-    places = [place for place, (key, until) in enumerate(zip(*columns.values(), strict=True)) if until and not key]
-    asked = [(rows[place][0], rows[place][1]["task_key"]) for place in places]
-    for place, key in zip(places, keys_of(asked, using=using), strict=True):
-        columns["limit_key"][place] = key
-    return columns
-
-
-def _awaited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> dict[str, list[str]]:
-    """The columns of tasks that wait for events: for which, and whose. Empty if no task waits."""
-    if not any("awaits" in planned for _ref, planned in rows):
-        return {}
-    kin = kin_of({ref for ref, planned in rows if "awaits" in planned}, using=using)
-    roots = [kin[ref][0] if "awaits" in planned else NO_ENTITY for ref, planned in rows]
-    return {
-        **{name: [planned.get(name, "") for _ref, planned in rows] for name in _OF_WAITS},
-        "awaits_label": [root.label for root in roots],
-        "awaits_id": [root.id for root in roots],
-    }
 
 
 def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:

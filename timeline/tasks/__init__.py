@@ -17,20 +17,13 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
-from timeline.conf import get_settings
 from timeline.dispatch.claim import ClaimedBatch, hand_back
 from timeline.dispatch.poll import dispatch
 from timeline.engine.failures import OUT_OF_TIME
 from timeline.exceptions import BrokerUnavailable, NotRunHere
-from timeline.features.bulk_actions.poll import forget_bulk_actions
-from timeline.features.machines.edges import see_edges
-from timeline.features.maintenance.adopt import confirm_site
-from timeline.features.maintenance.figures import forget_figures, roll_up
-from timeline.features.maintenance.prune import prune
-from timeline.features.recurring.verbs import NextBeginnings
-from timeline.features.sweep.verbs import sweep
+from timeline.hooks import hooks
 from timeline.operations.repeated_requests import forget_answers
-from timeline.signals import pruning
+from timeline.store.site import confirm_site
 from timeline.tasks.broker import CelerySender
 from timeline.tasks.connections import beside, keeper_of, persist, renew
 from timeline.tasks.shutdown import is_killed, is_stopping
@@ -47,14 +40,10 @@ OPTIONS: Final[dict[str, Any]] = {
     "serializer": "json",
     "store_errors_even_if_ignored": False,
 }
-MAINTAINED_AT_ONCE: Final = 10  # Batches of each kind that are deleted in one call; the next call deletes more.
-ROLLED_UP_AT_ONCE: Final = 100  # Batches of the log that are counted in one call.
-SWEPT_AT_ONCE: Final = 100  # Batches that are swept in one call.
+MAINTAINED_AT_ONCE: Final = 10  # Batches of answers that are deleted in one call; the next call deletes more.
 
 _sender = CelerySender()
-_ahead: Final[dict[str, NextBeginnings]] = defaultdict(
-    NextBeginnings
-)  # For each database, in this process of the pool.
+_memory: Final[dict[str, dict[str, Any]]] = defaultdict(dict)  # For each database, in this process of the pool.
 _pace = PaceOfKinds()  # The pace of this process of the pool.
 
 OUT_OF_TIME.append(SoftTimeLimitExceeded)
@@ -65,7 +54,7 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
     """Send due tasks on their way. Several processes may do so at once."""
     renew(using)
     try:
-        dispatch(sender=_sender, wait=True, ahead=_ahead[using], now=story_now(using), using=using)
+        dispatch(sender=_sender, wait=True, memory=_memory[using], now=story_now(using), using=using)
     except BrokerUnavailable as error:
         logger.warning("%s", error)
     except NotRunHere as error:
@@ -97,7 +86,8 @@ def _run(batch: ClaimedBatch, using: str) -> None:
     renew(using)
     try:
         confirm_site(using=using)
-        see_edges(using=using)
+        for prepare in hooks().batches:
+            prepare(using)
     except NotRunHere as error:
         logger.error("%s", error.in_english())
         return
@@ -127,38 +117,12 @@ def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     ``TIMELINE["RETENTION"]``, if that is set.
     """
     renew(using)
-    _prune(using)
-    _forget(using)
-    try:
-        for _ in range(SWEPT_AT_ONCE):
-            if not sweep(now=story_now(using), using=using).left:
-                break
-        _roll_up(using)
-    except NotRunHere as error:
-        logger.error("%s", error.in_english())
-
-
-def _roll_up(using: str) -> None:
-    confirm_site(using=using)
-    for _ in range(ROLLED_UP_AT_ONCE):
-        if not roll_up(using=using):
-            break
-    forget_figures(now=story_now(using), using=using)
-
-
-def _prune(using: str) -> None:
-    retention = get_settings().RETENTION
-    if retention is None:
-        return
-    before = story_now(using) - retention
-    for _ in range(MAINTAINED_AT_ONCE):
-        others = sum(int(count or 0) for _, count in pruning.send(None, using=using, ended_before=before))
-        if not any(prune(ended_before=before, using=using)) and not others:
-            break
-
-
-def _forget(using: str) -> None:
     for _ in range(MAINTAINED_AT_ONCE):
         if not forget_answers(using=using):
             break
-    forget_bulk_actions(now=story_now(using), using=using)
+    for work in hooks().maintains:
+        try:
+            work(using)
+        except NotRunHere as error:
+            logger.error("%s", error.in_english())
+            return

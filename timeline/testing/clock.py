@@ -14,15 +14,15 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from timeline.clocks import story_time
-from timeline.dispatch.poll import stage
+from timeline.dispatch.poll import long_work, stage
 from timeline.engine.groups import run
-from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.features.holds.release import release_due
 from timeline.features.holds.store import not_on_hold, on_hold
-from timeline.features.limits.story import next_ready, with_place
 from timeline.features.recurring.verbs import recur
+from timeline.hooks import Poll, hooks
 from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
+from timeline.store.poll_queries import Signed
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.present import present_test, running
 from timeline.testing.scope import AheadInTest, ClockScope, autostart
@@ -152,7 +152,8 @@ class StoryClock:
         self._scope.begin()
         ran: list[ScheduledTask] = []
         end = None if callable(until) else check_time("until", until)
-        while act_in_bulk(now=self.now, using=self.using):
+        poll = Poll(lambda: self.now, self.using, Signed(some_in_bulk=True))
+        while long_work(poll):
             pass
         while not (callable(until) and until()):
             ready = self._next(end)
@@ -194,7 +195,7 @@ class StoryClock:
             rows = ScheduledTask.objects.using(self.using).all()
             tasks = not_on_hold(rows, held, task_keys=self._scope.task_keys())
             self._stage()
-            ready = next_ready(tasks, using=self.using)
+            ready = next((task for task in tasks.ready() if _is_free(task, self.using)), None)
             if ready is not None:
                 return ready
             upcoming = tasks.ahead(self.now)
@@ -227,7 +228,8 @@ class StoryClock:
         token = None
         if task.limit_key:
             token = uuid4()
-            task = with_place(task, token, now=self.now, using=self.using)
+            for source in hooks().sources:
+                task = source.claim_one(task, token, now=self.now, using=self.using)
         watch = StoryWatch(self.using)
         with errors_of(task) as errors:
             ran = run(
@@ -251,3 +253,8 @@ class StoryClock:
         self._not_raised[f"{type(error).__qualname__} in {task.task_key}"] += 1
         if self._kept is not None:
             self._kept.append(error)
+
+
+def _is_free(task: ScheduledTask, using: str) -> bool:
+    """Whether an available task may be under way now."""
+    return all(source.is_free(task, using=using) for source in hooks().sources)

@@ -15,8 +15,8 @@ from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
 from timeline.definition.check_timelines import MAX_BULK
 from timeline.dispatch.claim import ClaimedBatch, find_delayed, hand_back, shares
-from timeline.engine.groups import Attempt, begin_given, begin_ready, begin_with_place, startable
-from timeline.features.limits.places import limited_kinds
+from timeline.engine.groups import MAX_WORKER, Attempt, begin_given, begin_ready, startable
+from timeline.hooks import hooks
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.store.task_key_stats import ready_kinds
@@ -65,7 +65,7 @@ class Available:
 
     def groups(self, queue: str | None = None) -> Iterator[list[Attempt]]:
         """Begin one group of each of the most urgent kinds; tasks tried before only when nothing else runs. None: any queue."""
-        for begin in (*self._ready(queue), *self._limited(queue)):
+        for begin in (*self._ready(queue), *self._from_sources(queue)):
             if self.watch.stopping():
                 return
             attempts = begin(retried=not self.busy.others_run)
@@ -76,7 +76,7 @@ class Available:
                 yield attempts
 
     def _ready(self, queue: str | None) -> Iterator[Begin]:
-        """The most urgent of the kinds without a limit."""
+        """The most urgent of the kinds that can be had by kind and priority alone."""
         ready = ready_kinds(registry.task_keys(queue), now=self.clock(), using=self.using)
         urgency = {task_key: first.priority for task_key, first in ready.items()}
         for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
@@ -90,11 +90,14 @@ class Available:
                 **self._told,
             )
 
-    def _limited(self, queue: str | None) -> Iterator[Begin]:
-        """Kinds that have a limit; no statement if there are none."""
-        ready = limited_kinds(registry.limited(queue), using=self.using)
-        for kind in sample(ready, len(ready)):
-            yield partial(begin_with_place, kind=kind, most=self._size(kind.task_key), **self._told)
+    def _from_sources(self, queue: str | None) -> Iterator[Begin]:
+        """Kinds that features give, in random order; no statement if there are none."""
+        ready = [found for source in hooks().sources for found in source.groups(queue, using=self.using)]
+        for task_key, begin in sample(ready, len(ready)):
+            yield partial(self._begin, begin, self._size(task_key))
+
+    def _begin(self, begin: Begin, most: int, *, retried: bool = True) -> list[Attempt]:
+        return begin(most=most, worker=self.worker[:MAX_WORKER], retried=retried, now=self.clock(), using=self.using)
 
     def _size(self, task_key: str) -> int:
         return group_size(task_key, self.watch.pace, records_late=self.records_late)

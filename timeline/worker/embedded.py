@@ -7,17 +7,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from timeline.conf import get_settings
-from timeline.dispatch.poll import stage_and_tell
+from timeline.dispatch.poll import begin_poll, stage_and_tell
 from timeline.dispatch.rescue import rescue
 from timeline.engine.groups import Attempt
-from timeline.features.bulk_actions.poll import act_in_bulk
-from timeline.features.holds.release import release_due
-from timeline.features.machines.edges import see_edges
-from timeline.features.maintenance.adopt import sign_of_poller
-from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.store.floors import look_anew
 from timeline.store.poll_queries import probe_lost
 from timeline.timing import EARLIEST
@@ -51,7 +46,7 @@ class Worker(Loop):
             )
         self._next_rescue = self._next_stage = 0.0
         self._sweeper = Sweeper(using)
-        self._ahead = NextBeginnings()
+        self._memory: dict[str, Any] = {}
         self._staged_at = EARLIEST  # Story time up to which all due tasks have been staged.
         self._was_busy = True  # Whether there was still something to do when the time of the last poll was over.
         self._some_available = True  # Whether there may be some, as far as the last look tells.
@@ -89,13 +84,7 @@ class Worker(Loop):
         if self.is_round_due():
             if not self._was_busy:
                 look_anew(using=self.using)
-            signed = sign_of_poller(using=self.using)
-            see_edges(using=self.using)
-            recur(self._ahead, now=self._clock(), using=self.using)
-            if signed.some_on_hold:
-                release_due(now=self._clock(), using=self.using)
-            if signed.some_in_bulk:
-                act_in_bulk(now=self._clock(), using=self.using)
+            begin_poll(self._clock, self._memory, using=self.using)
         self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
             if probe_lost(using=self.using).is_lost:

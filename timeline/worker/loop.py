@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from django.db import DatabaseError, InterfaceError
 
@@ -16,9 +16,7 @@ from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
 from timeline.dispatch.poll import Sender, dispatch
 from timeline.exceptions import BrokerUnavailable
-from timeline.features.maintenance.figures import forget_figures, roll_up
-from timeline.features.recurring.verbs import NextBeginnings
-from timeline.features.sweep.verbs import remember_newest, sweep
+from timeline.hooks import hooks
 from timeline.models import ScheduledTask
 from timeline.store.database_errors import drop, drop_if_lost
 from timeline.worker.listener import Alarm, Listener
@@ -29,8 +27,6 @@ logger = logging.getLogger("timeline")
 # Seconds from a wake-up to the next look. A process that announces often leaves out announcements within this time.
 AGAIN: Final = 0.06
 
-SIZE: Final = 200  # Runs looked at in one step: some tens of milliseconds.
-COUNTED: Final = 2000  # Entries of the log counted in one step.
 SHARE: Final = 50  # After a step comes a pause of so many times its length: steps take 2 % of the time.
 REST: Final = 10.0  # Seconds between two checks whether a round is due; and before the first.
 
@@ -121,7 +117,8 @@ class Sweeper:
         try:
             if self._is_new:
                 self._is_new = False
-                remember_newest(using=self._using)
+                for wake in hooks().wakes:
+                    wake(self._using)
             if monotonic() >= self._next:
                 self._next = monotonic() + self._work(clock)
         except (DatabaseError, InterfaceError) as error:
@@ -132,11 +129,8 @@ class Sweeper:
     def _work(self, clock: Callable[[], datetime]) -> float:
         """Do the next part; how many seconds to pause after it."""
         begun = monotonic()
-        left = sweep(size=SIZE, now=clock(), using=self._using).left
-        if roll_up(size=COUNTED, using=self._using) or left:
-            return SHARE * (monotonic() - begun)
-        forget_figures(now=clock(), using=self._using)
-        return REST
+        left = [work(clock, self._using) for work in hooks().between]
+        return SHARE * (monotonic() - begun) if any(left) else REST
 
 
 class Poller(Loop):
@@ -147,13 +141,13 @@ class Poller(Loop):
         self.sent = 0
         self._sender = sender
         self._sweeper = Sweeper(using)
-        self._ahead = NextBeginnings()
+        self._memory: dict[str, Any] = {}
 
     def step(self) -> timedelta:
         """Dispatch; sleep until the next row is due, unless there is still something to do."""
         now = self._clock()
         whole = self.is_round_due()
-        done = dispatch(sender=self._sender, wait=True, whole=whole, ahead=self._ahead, now=now, using=self.using)
+        done = dispatch(sender=self._sender, wait=True, whole=whole, memory=self._memory, now=now, using=self.using)
         self.sent += done.sent + done.resent
         self._sweeper.step(self._clock)
         return timedelta(0) if done.left else self.pause(now)

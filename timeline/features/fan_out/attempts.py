@@ -15,7 +15,7 @@ from timeline.definition.context import step_under_way
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.features.fan_out.declaration import check_count, check_size, refuse_twice
-from timeline.features.limits.keys import hand_on
+from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Trigger
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.payloads import check_data
@@ -135,7 +135,9 @@ def _make_room(
         for row in earlier
         if row.state in OPEN
     ]
-    apply(hand_on(writes, rows, earlier=earlier, using=using), now=now, using=using)
+    for hand_on in hooks().successions:
+        writes = hand_on(writes, rows, earlier=earlier, using=using)
+    apply(writes, now=now, using=using)
 
 
 def _keys(write: Write) -> list[str]:

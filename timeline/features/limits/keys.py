@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from timeline.definition import Task
 from timeline.features.limits.declaration import HALF_DONE, Limit
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of
@@ -90,3 +91,43 @@ def give_up_places(tasks: Iterable[ScheduledTask], *, using: str) -> None:
     closed = [task.pk for task in tasks if task.slot]
     if closed:
         ScheduledTask.objects.using(using).filter(pk__in=closed, slot__gt=0).update(slot=0)
+
+
+def without_places(writes: Sequence[Write]) -> Sequence[Write]:
+    """
+    Let tasks give up their places if their handler was not entered, now or before, nor that of a revision before them. Else a
+    task that only looked and rests would hold up the very tasks that it waits for.
+    """
+    if not any(write.task.slot for write in writes):
+        return writes
+    return [replace(write, slot=0) if _gives_up(write) else write for write in writes]
+
+
+def _gives_up(write: Write) -> bool:
+    return bool(write.task.slot) and not write.entered and not write.task.held_until.endswith(HALF_DONE)
+
+
+def columns_of(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
+    """
+    The columns that say which limit a task has; empty: none. If a field of the entity decides, ``compete`` sets the key later.
+    """
+    limit = declared.limit
+    if limit is None:
+        return {}
+    return {"limit_key": "" if limit.by else limit.key_of(task_key), "held_until": limit.held_until}
+
+
+def inherited(task: ScheduledTask, *, is_known: bool) -> dict[str, Any]:
+    """The columns that a next revision has from the row before: the limit if no declaration tells it, and a place."""
+    columns = {} if is_known else {"limit_key": task.limit_key, "held_until": held_alone(task)}
+    return columns | handed_on(task)
+
+
+def fill(rows: Sequence[tuple[EntityRef, dict[str, Any]]], *, using: str) -> dict[str, list[Any]]:
+    """The columns of many new rows: what they compete for, and until when they hold it."""
+    columns = {name: [planned.get(name, "") for _ref, planned in rows] for name in ("limit_key", "held_until")}
+    places = [place for place, (key, until) in enumerate(zip(*columns.values(), strict=True)) if until and not key]
+    asked = [(rows[place][0], rows[place][1]["task_key"]) for place in places]
+    for place, key in zip(places, keys_of(asked, using=using), strict=True):
+        columns["limit_key"][place] = key
+    return columns

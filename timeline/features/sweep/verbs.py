@@ -12,12 +12,12 @@ from django.db import DatabaseError
 
 from timeline.clocks import MachineTime
 from timeline.conf import Settings, get_settings
-from timeline.features.maintenance.adopt import confirm_site
 from timeline.features.plans.drift import OpenRuns
 from timeline.features.sweep.searches import SweepPart, Swept, ended_parts, newcomers
 from timeline.models import Sweep
 from timeline.store.database_errors import is_usable
 from timeline.store.poll_queries import polling
+from timeline.store.site import confirm_site
 
 logger = logging.getLogger("timeline")
 

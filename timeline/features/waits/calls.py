@@ -35,7 +35,7 @@ from timeline.features.waits.store import (
     refs_led_to,
     whose,
 )
-from timeline.lifecycle import Reason, Trigger
+from timeline.lifecycle import Reason
 from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord
 from timeline.models.kin import names_of
 from timeline.operations.current import running
@@ -55,9 +55,7 @@ class Waits(Rest):
     """Raised when the event that a handler waits for has not come yet; the task looks again at ``due_at``."""
 
     def __init__(self, rests: Rests, due_at: datetime) -> None:
-        self.rests = rests
-        self.due_at = due_at
-        super().__init__(_why(rests))
+        super().__init__(_why(rests), due_at=due_at, rests=rests)
 
 
 def _why(rests: Rests) -> Reason:
@@ -69,19 +67,6 @@ def _why(rests: Rests) -> Reason:
     if wait.other:
         return reasons.WAITS_FOR_OTHER(events=events, entity=wait.of, at=wait.until)
     return reasons.WAITS_FOR(events=events, at=wait.until)
-
-
-def at_rest(attempt: Attempt, waits: Waits) -> Write:
-    """The outcome of an attempt that waits: no failure, and no budget is touched."""
-    further = attempt.steps is not None and attempt.steps.has_recorded
-    return Write(
-        task=attempt.task,
-        triggers=(Trigger.RETRY,),
-        reason=waits.reason,
-        scheduled_at=waits.due_at,
-        failures=-attempt.task.failures if further else 0,
-        rests=waits.rests,
-    )
 
 
 class EventWaiter:

@@ -11,9 +11,10 @@ from django.utils.translation import gettext as _
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.exceptions import WrongSite
-from timeline.features.maintenance.adopt import Open, adopt, clear, confirm_site, count_open
+from timeline.features.maintenance.adopt import Open, adopt, clear, count_open
 from timeline.lifecycle import Reason
 from timeline.management.shared import add_database_option
+from timeline.store.site import confirm_site
 
 
 class Command(BaseCommand):

@@ -1,0 +1,18 @@
+"""Where limits take part: tasks that compete for places come from here, and their rows say for which."""
+
+from __future__ import annotations
+
+from timeline.features.limits.claims import Places
+from timeline.features.limits.keys import columns_of, compete, fill, give_up_places, hand_on, inherited, without_places
+from timeline.hooks import Hooks, SomeColumns
+
+HOOKS = Hooks(
+    sources=(Places(),),
+    releases=(without_places,),
+    columns=(columns_of,),
+    inherits=(inherited,),
+    some_columns=(SomeColumns(("held_until", "limit_key"), fill),),
+    new_rows=(compete,),
+    successions=(hand_on,),
+    redrives=(give_up_places,),
+)

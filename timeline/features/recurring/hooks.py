@@ -1,0 +1,46 @@
+"""Where schedules take part: polls begin what is due, and a run waits for an earlier one, or is skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from timeline import reasons
+from timeline.engine.failures import rested
+from timeline.features.recurring.runs import make_next
+from timeline.features.recurring.store import Behind
+from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur
+from timeline.hooks import Hooks, Poll
+
+if TYPE_CHECKING:
+    from timeline.engine.attempts import Attempt
+    from timeline.lifecycle import Reason
+    from timeline.store.transition import Write
+
+MEMORY: Final = "next beginnings"
+
+
+def _recur(poll: Poll) -> None:
+    recur(poll.memory.setdefault(MEMORY, NextBeginnings()), now=poll.clock(), using=poll.using)
+
+
+def _overlapping(
+    attempts: Sequence[Attempt], *, flags: Mapping[str, bool], now: datetime, using: str
+) -> Mapping[UUID, Reason | Write]:
+    if not any(attempt.definition.recurring for attempt in attempts):
+        return {}
+    found = overlapping(attempts, now=now, using=using)
+    by_id = {attempt.task.id: attempt for attempt in attempts}
+    return {
+        task_id: _resting(by_id[task_id], why) if isinstance(why, Behind) else why for task_id, why in found.items()
+    }
+
+
+def _resting(attempt: Attempt, behind: Behind) -> Write:
+    return replace(rested(attempt, reasons.BEHIND(run=behind.key)), rests=behind, entered=False)
+
+
+HOOKS = Hooks(chores=(_recur,), prechecks=(_overlapping,), ends=(make_next,))

@@ -1,0 +1,79 @@
+"""Where waits take part: a task rests until its event comes, and whoever writes that event wakes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from timeline.engine.failures import at_rest
+from timeline.features.waits.calls import EventWaiter, Waits, awaited_first, begin_to_wait, still_to_wait
+from timeline.features.waits.wake import note_deletion, wake_queued
+from timeline.hooks import Hooks, SomeColumns
+from timeline.models.entities import NO_ENTITY, EntityRef
+from timeline.models.kin import kin_of
+
+if TYPE_CHECKING:
+    from timeline.definition import Timeline
+    from timeline.engine.attempts import Attempt
+    from timeline.models import TimelineRun
+    from timeline.store.transition import Write
+
+
+AWAITED: Final = ("awaits", "awaits_key")
+
+
+def _rest_first(attempt: Attempt, using: str) -> Write | None:
+    """Check what its schedule waits for; the task rests if that has not come."""
+    if not attempt.declared.waits:
+        return None
+    try:
+        attempt.awaited = awaited_first(attempt, using)
+    except Waits as waits:
+        return replace(at_rest(attempt, waits), entered=False)
+    return None
+
+
+def _equip(context: Timeline, attempt: Attempt, using: str) -> None:
+    if attempt.declared.options.bulk is None:
+        context._waiter = EventWaiter(attempt, using, context._context)
+
+
+def _begin(
+    writes: Sequence[Write],
+    runs: Mapping[UUID, TimelineRun],
+    *,
+    now: datetime,
+    using: str,
+) -> Set[UUID]:
+    begin_to_wait(writes, now=now, using=using)
+    return frozenset()
+
+
+def _wake(ended: Sequence[TimelineRun], *, now: datetime, using: str) -> None:
+    if any(run.once for run in ended):
+        wake_queued(ended, now=now, using=using)
+
+
+def _fill(rows: Sequence[tuple[EntityRef, dict[str, Any]]], *, using: str) -> dict[str, list[Any]]:
+    """For which events new rows wait, and whose."""
+    kin = kin_of({ref for ref, planned in rows if "awaits" in planned}, using=using)
+    roots = [kin[ref][0] if "awaits" in planned else NO_ENTITY for ref, planned in rows]
+    return {
+        **{name: [planned.get(name, "") for _ref, planned in rows] for name in AWAITED},
+        "awaits_label": [root.label for root in roots],
+        "awaits_id": [root.id for root in roots],
+    }
+
+
+HOOKS = Hooks(
+    before_entry=(_rest_first,),
+    contexts=(_equip,),
+    decisions=(still_to_wait,),
+    follows=(_begin,),
+    some_columns=(SomeColumns(AWAITED, _fill),),
+    run_ends=(_wake,),
+    deletions=(note_deletion,),
+)
