@@ -7,7 +7,7 @@ from timeline.definition import (
     OWNER,
     STAY,
     WORKING,
-    Limit,
+    Limit,  # of limits
     Machine,
     Retry,
     StepContext,
@@ -38,7 +38,7 @@ __all__ = [
     "WORKING",
     "Cancel",
     "Discard",
-    "Limit",
+    "Limit",  # of limits
     "Machine",
     "Retry",
     "RetryAfter",

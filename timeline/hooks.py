@@ -4,7 +4,7 @@ Where features take part in the life of a task. The core asks here, and imports 
 A feature is a folder below ``timeline/features/`` that is named in ``FEATURES``. What it declares about definitions stands in
 its module ``rules`` (a ``Rules``, asked when a class is declared, before models are there). What it does with rows stands in
 its module ``hooks`` (a ``Hooks``). It may have one of them, both, or none. Each field is a tuple of functions; the core calls
-those of all features, in the order of ``FEATURES``. ``now`` and ``using`` mean the same everywhere: story time, and the database's alias.
+those of all features, in the order of ``FEATURES``. ``now`` is story time, and ``using`` the alias of the database.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from timeline.engine.attempts import Attempt
     from timeline.exceptions import Rest
     from timeline.lifecycle import Reason
-    from timeline.models import ScheduledTask
+    from timeline.models import ScheduledTask, TimelineRun
+    from timeline.planning.answers import TaskOutlook
     from timeline.store.changes import Write
     from timeline.store.poll_queries import Signed
 
     Problem = tuple[str, str]  # What is wrong, and the remedy.
     Kind = tuple[UUID | None, str]  # Id of a run, key of a task.
-    Refusal = Reason | Write | Rest | BaseException
+    Refusal: TypeAlias = Reason | Write | Rest | BaseException
     OfClass = Callable[[Definition], Iterable[Problem]]
     OfTask = Callable[[Definition, Task[Any, ..., Any]], Iterable[Problem]]
     OfModel = Callable[[Definition, type[Model]], Iterable[Problem]]
@@ -52,12 +53,22 @@ class Rules:
     Args:
         of_class: Problems of a class, by all that can be seen without models.
         of_task: Problems of one of its tasks.
+        of_parts: Problems of other things that a class declares, each with its name.
         of_model: Problems of a class with the model of its entity.
+        of_task_and_model: Problems of one of its tasks with that model.
+        verbs: What a handler calls on ``self``, by its name → what that does, given the context and the arguments.
+        occurrences: The outlook of a task whose rows another one fans out, given its rows and times; one feature has it.
+        of_others: Problems that a class has with the others that are registered, given with their models.
     """
 
     of_class: tuple[OfClass, ...] = ()
     of_task: tuple[OfTask, ...] = ()
+    of_parts: tuple[Callable[[Definition], Iterable[tuple[str, Problem]]], ...] = ()
     of_model: tuple[OfModel, ...] = ()
+    of_task_and_model: tuple[Callable[[Definition, Task[Any, ..., Any], type[Model]], Iterable[Problem]], ...] = ()
+    verbs: tuple[tuple[str, Callable[..., Any]], ...] = ()
+    occurrences: tuple[Callable[..., TaskOutlook], ...] = ()
+    of_others: tuple[Callable[..., Iterable[Problem]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -116,6 +127,7 @@ class Hooks:
 
     Polls:
         chores: Done once in each poll, by whoever polls, before tasks are claimed.
+        notes: Act on notes that others have left for a poll; gives how many tasks became due.
         long_work: A piece of work that many polls share; gives how many rows it changed.
         sources: See ``Source``.
         wakes: Told by each process that polls, once, before its first poll.
@@ -145,7 +157,8 @@ class Hooks:
         new_rows: Set columns of new rows before they are inserted.
         ends: Told of tasks that were cancelled, moved or run early by somebody, in that transaction.
         run_ends: Told of runs that have ended.
-        shows: Told of runs that have begun or moved; with the instance that the caller holds, if there is one.
+        instances: Told of runs that have begun or moved, with the instance of the entity that the caller holds.
+        reconciled: Told of runs that somebody had reconciled, so that what shows them is true again.
         deletions: Told of an entity that was deleted.
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
@@ -153,6 +166,7 @@ class Hooks:
     """
 
     chores: tuple[Callable[[Poll], object], ...] = ()
+    notes: tuple[Callable[..., int], ...] = ()
     long_work: tuple[Callable[[Poll], int], ...] = ()
     sources: tuple[Source, ...] = ()
     wakes: tuple[Callable[[str], None], ...] = ()
@@ -179,7 +193,8 @@ class Hooks:
     new_rows: tuple[Callable[..., None], ...] = ()
     ends: tuple[Callable[..., None], ...] = ()
     run_ends: tuple[Callable[..., None], ...] = ()
-    shows: tuple[Callable[..., None], ...] = ()
+    instances: tuple[Callable[[object, Sequence[TimelineRun]], None], ...] = ()
+    reconciled: tuple[Callable[..., object], ...] = ()
     deletions: tuple[Callable[..., None], ...] = ()
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
@@ -196,6 +211,16 @@ def rules() -> Rules:
 def hooks() -> Hooks:
     """What all features do with rows. Not before the models are there."""
     return _merged(Hooks, "hooks", "HOOKS")
+
+
+def verb(name: str) -> Callable[..., Any]:
+    """What ``self.<name>(…)`` does. Raises ``ImproperlyConfigured`` if no feature has it."""
+    found = dict(rules().verbs).get(name)
+    if found is None:
+        raise ImproperlyConfigured(
+            f"self.{name}(…) belongs to a feature of timeline that is not in FEATURES: name it there."
+        )
+    return found
 
 
 def _merged(what: type[Told], module: str, name: str) -> Told:

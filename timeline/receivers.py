@@ -13,7 +13,7 @@ from django.db.models.signals import post_delete, post_save, pre_delete, pre_sav
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.dialects import known_among
-from timeline.features.machines.edges import forget_edges, see_edges
+from timeline.hooks import hooks
 from timeline.models import Edge, Identity, family_of, model_of, ref_as
 from timeline.models.entities import children_following, key_given, refs_as
 from timeline.models.state_field import note_saved, refuse_moves
@@ -173,9 +173,8 @@ def on_migrate(*, using: str, plan: object = None, **_extra: Any) -> None:
     was_flushed = plan is None and Edge._meta.db_table in tables
     if not was_flushed or missing_triggers(using):
         install_triggers(using)
-    forget_edges(using)
-    if Edge._meta.db_table in tables:
-        see_edges(using=using)
+    for tell in hooks().migrated:
+        tell(using, tables)
     if Identity._meta.db_table in tables:
         stamp(now=story_now(using), using=using)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
@@ -13,9 +14,12 @@ from django.utils.module_loading import autodiscover_modules
 from timeline.definition import AfterRun, Created, Definition, Task, Timeline
 from timeline.definition.model_fit import check_model, led_to, meant_model
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
-from timeline.features.machines.declaration_checks import shared_problems
+from timeline.hooks import rules
 from timeline.signals import registered
 from timeline.timing import When
+
+if TYPE_CHECKING:
+    from django.db.models import Model
 
 
 class Registry:
@@ -60,12 +64,15 @@ class Registry:
                 concrete = model._meta.concrete_model._meta.label
                 raise DefinitionError(cls.__name__, f"has a proxy as entity, {cls.entity!r}.", f"Name {concrete!r}.")
             check_model(definition, model)
-            others = ((known, apps.get_model(known.label)) for known in self if known.label and known.mirror)
-            for problem, remedy in shared_problems(definition, model, others):
-                raise DefinitionError(cls.__name__, problem, remedy)
+            self._check_others(definition, model)
         self._definitions[definition.name] = definition
         registered.send(self, label=definition.label)
         return cls
+
+    def _check_others(self, definition: Definition, model: type[Model]) -> None:
+        others = [(known, apps.get_model(known.label)) for known in self if known.label and known.mirror]
+        for problem, remedy in chain.from_iterable(ask(definition, model, others) for ask in rules().of_others):
+            raise DefinitionError(definition.cls.__name__, problem, remedy)
 
     def discover(self) -> None:
         """Import ``timelines`` of each installed app and register the classes declared there, or in its submodules."""
@@ -148,10 +155,6 @@ class Registry:
             for name, task in definition.tasks.items()
             if queue is None or task.options.queue == queue
         )
-
-    def limited(self, queue: str | None = None) -> list[str]:
-        """Task keys of tasks with a limit, sorted; with a queue, those that are declared for it."""
-        return [task_key for task_key in self.task_keys(queue) if self.task(task_key)[1].limit is not None]
 
     def knows(self, label: str) -> bool:
         """Whether any timeline is about this model."""

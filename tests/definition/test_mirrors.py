@@ -8,7 +8,7 @@ from django.test.utils import isolate_apps
 from tests.testapp.models import Leg
 from tests.trips import Travel
 from timeline.exceptions import DefinitionError
-from timeline.features.machines.declaration_checks import field_problems, shared_problems
+from timeline.features.machines.rules import field_problems, shared_problems
 from timeline.models import StateField, known_states
 from timeline.registry import registry
 from timeline.testing import only_timelines

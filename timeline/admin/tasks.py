@@ -31,6 +31,7 @@ from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_be
 from timeline.features.bulk_actions.pages import BulkPages, may_act_in_bulk
 from timeline.features.holds.page import HoldPages
 from timeline.features.limits.page import LimitPages
+from timeline.features.limits.places import limited_keys
 from timeline.features.machines.people_pages import PeoplePages
 from timeline.features.plans.pages import PlanPages, WhatIfPages
 from timeline.features.steps.page import stepping
@@ -152,7 +153,7 @@ class TaskAdmin(
             "where": question.where(),
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
-            "has_limits": bool(registry.limited()),
+            "has_limits": bool(limited_keys()),
             "sees_bulk": may_act_in_bulk(request) or request.user.has_perm("timeline.view_scheduledtask"),
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),

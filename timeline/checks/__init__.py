@@ -16,7 +16,7 @@ from timeline.checks.database import (
 )
 from timeline.checks.declared import check_modules, check_once, check_permissions, check_rows, check_starts
 from timeline.checks.site import check_broker, check_identity, check_settings, check_site
-from timeline.features.limits.checks import check_limits
+from timeline.features.limits.checks import check_limits  # of limits
 from timeline.features.machines.checks import check_edges
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "check_identity",
     "check_isolation",
     "check_journal",
-    "check_limits",
+    "check_limits",  # of limits
     "check_modules",
     "check_once",
     "check_permissions",
@@ -59,7 +59,7 @@ def register() -> None:
         check_triggers,
         check_edges,
         check_rows,
-        check_limits,
+        check_limits,  # of limits
         check_once,
         check_identity,
         check_journal,

@@ -6,7 +6,7 @@ from timeline.definition.handlers import Task, task
 from timeline.definition.retry import Retry
 from timeline.definition.starts import AfterRun, Created, after_run, created
 from timeline.definition.timelines import Timeline
-from timeline.features.limits.declaration import Limit
+from timeline.features.limits.declaration import Limit  # of limits
 from timeline.features.machines.declaration import Machine
 from timeline.features.machines.parse import OWNER, AskedEvent
 from timeline.features.machines.table import BACK, IGNORE, OPEN, STAY, WORKING, Table, TableAnswer, Then
@@ -26,7 +26,7 @@ __all__ = [
     "Context",
     "Created",
     "Definition",
-    "Limit",
+    "Limit",  # of limits
     "Machine",
     "Recurring",
     "Retry",

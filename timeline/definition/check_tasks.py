@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from timeline.definition.names import title_problems
-from timeline.features.recurring.declaration import Recurring
 from timeline.timing import LONGEST_SPREAD, Window, is_spread
 
 if TYPE_CHECKING:
@@ -108,17 +107,3 @@ def _again_problems(definition: Definition) -> Iterator[tuple[str, str]]:
         yield "has again, and a key.", "Leave again out: an event with another key begins a run of its own."
     elif definition.again and not any(isinstance(start, str) for start in definition.starts_on):
         yield "has again, but no event starts it.", "Name the event, or leave again out."
-
-
-def recurring_problems(definition: Definition, start: Recurring) -> Iterator[tuple[str, str]]:
-    """Give what is wrong with a start by the clock, each with its remedy."""
-    yield from start.problems
-    if definition.label:
-        yield (
-            f"starts on {start.word}, and has an entity: of which would it start a run?",
-            "Leave the entity out, and let its handler find whom it is about.",
-        )
-    if definition.once:
-        yield f"starts on {start.word}, and has once.", "Leave once out: each slot begins one run ever."
-    if sum(isinstance(other, Recurring) for other in definition.starts_on) > 1:
-        yield "starts by the clock in two ways.", "Put both into one cron(…), or declare two timelines."

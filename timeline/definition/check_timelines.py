@@ -5,25 +5,23 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 
-from timeline.definition.check_tasks import beside_problems, key_problems, recurring_problems
+from timeline.definition.check_tasks import beside_problems, key_problems
 from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.handlers import Task
 from timeline.definition.names import MAX_NAME, attribute_problems, is_name, refuse_keywords, without_quotes
 from timeline.definition.retry import Retry
-from timeline.definition.starts import AfterRun, Created
+from timeline.definition.starts import Created
 from timeline.exceptions import DefinitionError
-from timeline.features.holds.declaration_checks import brake_problems
-from timeline.features.limits.declaration import limit_problems
-from timeline.features.machines.declaration_checks import bound_problems, rest_problems
-from timeline.features.recurring.declaration import Recurring
+from timeline.features import FEATURES
 from timeline.features.steps.declaration import Step
-from timeline.features.steps.declaration_checks import step_problems
+from timeline.hooks import rules
 
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
@@ -64,8 +62,8 @@ def check_shape(definition: Definition) -> None:
     for name, declared in definition.tasks.items():
         for problem, remedy in _task_problems(definition, name, declared):
             raise DefinitionError(definition.cls.__name__, problem, remedy, name)
-    for name, step in definition.steps.items():
-        for problem, remedy in step_problems(definition, name, step):
+    for ask in rules().of_parts:
+        for name, (problem, remedy) in ask(definition):
             raise DefinitionError(definition.cls.__name__, problem, remedy, name)
 
 
@@ -104,7 +102,8 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
     if type(definition.shadow) is not bool:
         yield f"has shadow = {definition.shadow!r}.", "Use True or False; make a bool of text from the environment."
     yield from key_problems(definition)
-    yield from rest_problems(definition)
+    for ask in rules().of_class:
+        yield from ask(definition)
 
 
 def _content_problems(definition: Definition) -> Iterator[Problem]:
@@ -130,10 +129,8 @@ def _start_problems(definition: Definition) -> Iterator[Problem]:
         if isinstance(start, Created):
             if not definition.label:
                 yield "starts on created(), but has no entity.", "Name the entity, or start on an event."
-        elif isinstance(start, Recurring):
-            yield from recurring_problems(definition, start)
-        elif isinstance(start, AfterRun):
-            yield from start.problems(definition)
+        elif not isinstance(start, str) and hasattr(start, "problems_of"):
+            yield from start.problems_of(definition)
         elif not _is_event_name(start):
             yield (
                 f"has starts_on = {start!r}.",
@@ -196,7 +193,6 @@ def _when_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Ite
         yield f"has the schedule {when!r}.", "Use after(…), before(…), at(…), on(…), each_of(…) or wait_for(…)."
         return
     yield from when.problems
-    yield from bound_problems(definition, declared)
     if when.awaits and declared.options.bulk is not None:
         yield "waits for an event, and has bulk.", "Each waits for itself: remove bulk."
     if when.awaits_of is not None and not definition.label:
@@ -260,8 +256,9 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
     options = declared.options
     yield from _guard_problems(definition, declared)
     yield from beside_problems(definition, declared)
-    yield from limit_problems(definition, declared)
-    yield from brake_problems(declared.options)
+    yield from _absent_features(declared)
+    for ask in rules().of_task:
+        yield from ask(definition, declared)
     yield from _atomic_problems(options)
     yield from _bulk_problems(definition, options.bulk)
     if isinstance(options.retry, Retry):
@@ -280,6 +277,21 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
     if options.drift not in ("rest", "go on"):
         yield f"has drift = {options.drift!r}.", 'Use "rest" or "go on".'
+
+
+def _absent_features(declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    """Options, and each_of, that belong to a feature which is not in the list."""
+    options = declared.options
+    some = [each for each in fields(options) if each.metadata and getattr(options, each.name) != each.default]
+    used = {each.name: each.metadata["feature"] for each in some}
+    if declared.when is not None and declared.when.is_for_each:
+        used["each_of"] = "fan_out"
+    for name, feature in used.items():
+        if feature not in FEATURES:
+            yield (
+                f"has {name}, and the feature {feature!r} is not in FEATURES.",
+                f"Add {feature!r} there, or leave it out.",
+            )
 
 
 def _atomic_problems(options: Options) -> Iterator[Problem]:

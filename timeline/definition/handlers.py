@@ -16,11 +16,11 @@ from django.utils.translation import gettext as _
 from timeline.definition.declared_once import check_method_once
 from timeline.definition.names import first_paragraph, refuse_keywords
 from timeline.definition.retry import Retry
-from timeline.features.limits.declaration import Limit
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
+    from timeline.features.limits.declaration import Limit
     from timeline.timing import Approval, When, Window
 
 SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
@@ -53,12 +53,12 @@ class Options:
     drift: Drift = "rest"
     aside: bool = False
     spread: timedelta | None = None
-    limit: int | Limit | None = None
+    limit: int | Limit | None = field(default=None, metadata={"feature": "limits"})
     was: str = ""
     window: Window | None = None
     title: str | StrPromise = ""
-    destructive: bool = False
-    park_above: int | None = None
+    destructive: bool = field(default=False, metadata={"feature": "holds"})
+    park_above: int | None = field(default=None, metadata={"feature": "holds"})
     park_within: timedelta = PARKED_WITHIN
 
 
@@ -153,12 +153,6 @@ class Task(Generic[Self_, Params, Result]):
     def at_once(self) -> int | None:
         """How many of it are run together, where that is declared; None: as many as prove fast."""
         return SIDE_BY_SIDE if self.is_async else self.options.bulk
-
-    @cached_property
-    def limit(self) -> Limit | None:
-        """How many of it may be under way at once; None: any number."""
-        limit = self.options.limit
-        return Limit(limit) if isinstance(limit, int) else limit
 
     @cached_property
     def awaits(self) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.apps import apps
@@ -12,7 +13,7 @@ from django.db.models import CompositePrimaryKey, DateField, ForeignKey, Model, 
 
 from timeline.definition.names import without_quotes
 from timeline.exceptions import DefinitionError
-from timeline.features.machines.declaration_checks import field_problems, rest_problems
+from timeline.hooks import rules
 from timeline.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -28,13 +29,11 @@ def check_model(definition: Definition, model: type[Model]) -> None:
         problem = f"has entity = {cls.entity!r}, whose key has several columns."
         raise DefinitionError(cls.__name__, problem, "Name a model that has a key of one column.")
     for option in ("time_zone", "language"):
-        if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not _field(model, field_name):
+        if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not field_of(model, field_name):
             problem = f"{option} = {field_name!r}, which {definition.label} does not have."
-            raise DefinitionError(cls.__name__, problem, _meant(model, field_name))
-    for problem, remedy in (*_owner_problems(definition, model), *field_problems(definition, model)):
-        raise DefinitionError(cls.__name__, problem, remedy)
-    nullable = {field.name for field in model._meta.get_fields() if getattr(field, "null", False)}
-    for problem, remedy in (*_search_problems(definition, model), *rest_problems(definition, nullable=nullable)):
+            raise DefinitionError(cls.__name__, problem, meant_field(model, field_name))
+    of_features = chain.from_iterable(ask(definition, model) for ask in rules().of_model)
+    for problem, remedy in chain(_owner_problems(definition, model), _search_problems(definition, model), of_features):
         raise DefinitionError(cls.__name__, problem, remedy)
     for name, declared in definition.tasks.items():
         for problem, remedy in _model_problems(model, definition, declared):
@@ -57,9 +56,9 @@ def _owner_problems(definition: Definition, model: type[Model]) -> Iterator[Prob
     end: Any = model
     meant = ""
     for name in owner.split("."):
-        if end is not None and _field(end, name) is None:
-            meant = _meant(end, name, otherwise="")
-        field = _field(end, name) if end is not None else None
+        if end is not None and field_of(end, name) is None:
+            meant = meant_field(end, name, otherwise="")
+        field = field_of(end, name) if end is not None else None
         end = field.related_model if isinstance(field, ForeignKey) else None
     if end is None or not _shares_key(end, get_user_model()):
         problem = f"has owner = {owner!r}, which does not lead from {definition.label} to a user."
@@ -86,7 +85,7 @@ def led_to(model: type[Model], path: str) -> type[Model] | None:
     """The model that foreign keys, or one-to-one fields from either side, lead to, with dots between; None: to none."""
     end: Any = model
     for name in path.split("."):
-        field: Any = _field(end, name)
+        field: Any = field_of(end, name)
         if field is None or not (isinstance(field, ForeignKey) or (field.one_to_one and field.auto_created)):
             return None
         end = field.related_model
@@ -108,15 +107,14 @@ def _root(model: type[Model]) -> type[Model]:
 def _model_problems(model: type[Model], definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
     label, when = definition.label, declared.when
     if when and (field_name := when.field_name):
-        if (field := _field(model, field_name)) is None:
-            remedy = without_quotes(definition, when) or _meant(model, field_name)
+        if (field := field_of(model, field_name)) is None:
+            remedy = without_quotes(definition, when) or meant_field(model, field_name)
             yield f"is anchored to {field_name!r}, which {label} does not have.", remedy
         elif not isinstance(field, DateField):
             yield f"is anchored to {field_name!r}, a {type(field).__name__}.", "Name a date or datetime field."
     yield from _path_problems(model, label, declared.when.awaits_of if declared.when else None)
-    limit = declared.limit
-    if limit is not None and limit.by and not getattr(_field(model, limit.by), "concrete", False):
-        yield f"has a limit by {limit.by!r}, which {label} does not have.", _meant(model, limit.by)
+    for ask in rules().of_task_and_model:
+        yield from ask(definition, declared, model)
     for option, guard in declared.guards.items():
         if isinstance(guard, Q):
             try:
@@ -125,11 +123,12 @@ def _model_problems(model: type[Model], definition: Definition, declared: Task[A
                 yield f"has a Q as {option} that does not fit {label} ({error}).", "Use fields of the entity."
 
 
-def _meant(model: type[Model], name: str, *, otherwise: str = "Name a field of the entity.") -> str:
+def meant_field(model: type[Model], name: str, *, otherwise: str = "Name a field of the entity.") -> str:
     return did_you_mean(name, [field.name for field in model._meta.get_fields()], otherwise=otherwise)
 
 
-def _field(model: type[Model], name: str) -> object | None:
+def field_of(model: type[Model], name: str) -> object | None:
+    """The field of a model by its name; None: it has none."""
     try:
         return model._meta.get_field(name)
     except FieldDoesNotExist:

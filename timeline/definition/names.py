@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Problem = tuple[str, str]
 MAX_NAME: Final = 50
+MAX_TASK_KEY: Final = 101  # Characters of the column: a timeline, a dot, a task.
+ERASED: Final = "timeline.erased"  # The event that says that what others said was erased.
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 LONGEST_TITLE: Final = 100
 

@@ -66,7 +66,7 @@ class AfterRun:
         """Whether its tasks have to have gone well, too."""
         return self.ended == "completed"
 
-    def problems(self, definition: Definition) -> list[Problem]:
+    def problems_of(self, definition: Definition) -> list[Problem]:
         """Say what is wrong with it as a start of a timeline, each with its remedy."""
         other = self.definition
         if other is None:

@@ -16,11 +16,11 @@ from timeline.definition.handlers import Task
 from timeline.definition.names import MAX_NAME, is_name, keyword_problems, snake
 from timeline.definition.starts import AfterRun, Created
 from timeline.exceptions import DefinitionError, TimelineError
-from timeline.features.fan_out.declaration import FanOut, payloads_of, task_of
 from timeline.features.recurring.declaration import Recurring
 from timeline.features.steps.batches import Batches, check_step, each, each_async
 from timeline.features.steps.declaration import BoundStep, Runner, Step, Teller, check_progress
 from timeline.features.waits.declaration import THEIR_OWN, Waiter, event_wait, nothing_to_wait
+from timeline.hooks import verb
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
@@ -171,7 +171,7 @@ class Timeline:
         self._context = context
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
         self._teller: Teller | None = None  # And nobody is told how far they are.
-        self._fan_out: FanOut | None = None  # And what is fanned out is only checked.
+        self._fan_out: Any = None  # And what is fanned out is only checked.
         self._waiter: Waiter | None = None  # And nothing can rest.
 
     @overload
@@ -256,9 +256,7 @@ class Timeline:
             InvalidInput: naming what is wrong with them, or where it must not be called: in a call for many, in an ad hoc task,
                 in a step. The call has no effect then.
         """
-        declared, payloads = task_of(self.definition, task), payloads_of(occurrences)
-        if self._fan_out is not None:
-            self._fan_out.want(declared, payloads)
+        verb("fan_out")(self, task, occurrences)
 
     def wait_for(self, *events: str, within: timedelta, key: str = "", name: str = "", of: Any = THEIR_OWN) -> Any:
         """

@@ -12,7 +12,6 @@ from timeline.dialects import dialect_of
 from timeline.dispatch.claim import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.rescue import Rescued, rescue
 from timeline.exceptions import BrokerUnavailable
-from timeline.features.waits.wake import wake_noted
 from timeline.hooks import Poll, hooks
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask, Wake
@@ -50,7 +49,7 @@ def stage_and_tell(*, limit: int, now: datetime, using: str) -> Staged:
     if dialect_of(using).has_set_statements:
         # Most polls find nothing, and then need no transaction.
         found = probe_waiting(now=now, using=using)
-        woken = wake_noted(now=now, using=using) if found.some_noted else 0
+        woken = _act_on_notes(now, using) if found.some_noted else 0
         if found.first_due is None:
             return Staged(woken, found.some_available or woken > 0)
         since, since_id = found.first_due
@@ -58,11 +57,15 @@ def stage_and_tell(*, limit: int, now: datetime, using: str) -> Staged:
         lower_available(found.first_due, using=using)
         lower_ready(found.first_due, using=using)
         return Staged(woken + len(staged))
-    woken = wake_noted(now=now, using=using) if Wake.objects.using(using).exists() else 0
+    woken = _act_on_notes(now, using) if Wake.objects.using(using).exists() else 0
     with atomic(using=using):
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
         due = apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using)
         return Staged(woken + len(due))
+
+
+def _act_on_notes(now: datetime, using: str) -> int:
+    return sum(act(now=now, using=using) for act in hooks().notes)
 
 
 class Sender(Protocol):

@@ -16,9 +16,9 @@ from django.utils.translation import gettext_lazy as _
 from timeline.clocks import is_told, story_now
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
-from timeline.features.machines.mirror import tell_entity
 from timeline.features.machines.moves import ANY, Wish, check_wish, lock_ahead
 from timeline.features.waits.wake import note, wake
+from timeline.hooks import hooks
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations.events import (
     EventFields,
@@ -122,8 +122,8 @@ def emit(
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event
-    if of_machines := [run for run in (*started, *done.moved) if run.state]:
-        tell_entity(entity, of_machines)
+    for tell in hooks().instances:
+        tell(entity, (*started, *done.moved))
     return Emission(
         event=event,
         recorded=True,

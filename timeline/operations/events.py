@@ -18,8 +18,8 @@ from django.utils.translation import override
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
+from timeline.definition.names import ERASED
 from timeline.exceptions import InvalidInput, UnknownEvent, UnknownEventWarning
-from timeline.features.machines.table import ERASED
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.families import kinds_of
 from timeline.models.kin import Names, kin_of

@@ -15,7 +15,6 @@ from django.db.models import Model
 from timeline import reasons
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
-from timeline.features.machines.mirror import mirror_runs
 from timeline.features.waits.store import refs_led_to
 from timeline.hooks import hooks
 from timeline.ids import fresh_ids
@@ -266,4 +265,5 @@ def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
         refs = {ref, *(run.entity_ref for run in runs)}
         locked = lock_runs([run.pk for run in runs], refs, fresh=True, using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using)
-        mirror_runs(locked.runs, using=using)
+        for tell in hooks().reconciled:
+            tell(locked.runs, using=using)

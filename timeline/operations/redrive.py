@@ -12,9 +12,9 @@ from django.db import connections
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition.names import MAX_TASK_KEY
 from timeline.dialects import dialect_of
 from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionNotAllowed
-from timeline.features.machines.declaration_checks import MAX_TASK_KEY
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import EntityRef, ScheduledTask, TimelineRun

@@ -18,6 +18,24 @@ LEFT_OPEN: Final = frozenset(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class VisitPlace:
+    """
+    The state of a machine's run. ``moves``: how often it has moved, the number of this visit. ``tries``: its number in a row
+    of visits, if tasks come later with each; None: not read.
+    """
+
+    state: str
+    since: datetime
+    moves: int
+    tries: int | None = None
+
+    @property
+    def occurrence(self) -> str:
+        """The occurrence of rows that belong to this visit."""
+        return str(self.moves)
+
+
 class TaskRow(Protocol):
     """The fields of a task's row that the diff reads."""
 

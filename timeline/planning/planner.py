@@ -12,11 +12,11 @@ from uuid import UUID
 
 from timeline import reasons
 from timeline.definition import Definition, Task
-from timeline.features.fan_out.planner import cancel_open, end_aside, keep_occurrences, keep_open
-from timeline.features.machines.visits import VisitPlace, is_of_unknown_state, is_wanted, leave_behind, wait_of
+from timeline.features.machines.visits import is_of_unknown_state, is_wanted, leave_behind, wait_of
+from timeline.hooks import rules
 from timeline.lifecycle import OPEN, Reason, ReasonCode
-from timeline.planning.answers import LEFT_OPEN, TO_COME, Foreseen, Plan, TaskOutlook, TaskRow, Times
-from timeline.planning.rows import Rows
+from timeline.planning.answers import LEFT_OPEN, TO_COME, Foreseen, Plan, TaskOutlook, TaskRow, Times, VisitPlace
+from timeline.planning.rows import Rows, cancel_open, end_aside, keep_open
 from timeline.planning.series import Series, at_later, is_number
 from timeline.timing import Repeat, When, share_of
 
@@ -180,7 +180,8 @@ class _Planner:
         rows, predecessor = self.rows(declared.name), self.outlook(when.predecessor_name)
         if predecessor.completed_at is not None:
             times = self.times(declared, when, predecessor.completed_at)
-            return keep_occurrences(rows, times, result=self.result, now=self.now, spare=self.spare)
+            [keep] = rules().occurrences
+            return keep(rows, times, result=self.result, now=self.now, spare=self.spare)
         reason = self.why_not_now(when, predecessor)
         spared = cancel_open(rows, reason, result=self.result, spare=self.spare)
         return spared[0] if spared else self.foresee(declared, when, predecessor)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from timeline import reasons
 from timeline.definition import Task
@@ -16,6 +18,7 @@ from timeline.planning.answers import (
     Keep,
     Move,
     Plan,
+    PlannedChange,
     TaskOutlook,
     TaskRow,
     Times,
@@ -137,3 +140,36 @@ class Rows:
     def ended(self, row: TaskRow) -> TaskOutlook:
         self._plan.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
         return outlook_of(row)
+
+
+def cancel_open(rows: Sequence[TaskRow], reason: Reason, *, result: Plan, spare: Collection[UUID]) -> list[TaskOutlook]:
+    """Cancel those of some rows that are open; give the outlooks of rows that must stay as they are."""
+    spared = []
+    for row in rows:
+        if row.state in OPEN and row.id in spare:
+            result.changes.append(Keep(row=row, why="it is being run"))
+            spared.append(TaskOutlook(to_come=True, expected_at=row.scheduled_at))
+        elif row.state in OPEN:
+            result.changes.append(Cancel(row=row, reason=reason))
+    return spared
+
+
+def keep_open(rows: Sequence[TaskRow], result: Plan) -> bool:
+    """Let open rows rest whose task this code does not have. Gives whether there are any."""
+    resting = [row for row in rows if row.state in OPEN]
+    result.changes += [Keep(row=row, why="this code does not have its task: it rests") for row in resting]
+    return bool(resting)
+
+
+def end_aside(names: Collection[str], *, result: Plan, spare: Collection[UUID]) -> None:
+    """If nothing else keeps a run open, let it end: tasks that are aside get no row, and open rows of theirs are cancelled."""
+    ended: list[PlannedChange] = []
+    for change in result.changes:
+        if isinstance(change, Create):
+            ended += [] if change.task_name in names else [change]
+        elif change.row.task_name in names and change.row.state in OPEN and change.row.id not in spare:
+            ended.append(Cancel(row=change.row, reason=reasons.RUN_HAS_ENDED()))
+        else:
+            ended.append(change)
+    result.changes = ended
+    result.foreseen = [foreseen for foreseen in result.foreseen if foreseen.task_name not in names]

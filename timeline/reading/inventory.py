@@ -16,6 +16,8 @@ from django.utils.translation import gettext_lazy
 
 from timeline.definition import AfterRun, Definition, Recurring
 from timeline.definition.names import first_paragraph
+from timeline.features.limits.declaration import limit_of
+from timeline.features.limits.places import limited_keys
 from timeline.features.limits.reading import limit_in_words, places_of
 from timeline.features.machines.reading import StateEntry, states_of
 from timeline.features.recurring.reading import Next, next_runs, next_slot, schedule_in_words
@@ -176,7 +178,7 @@ def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime,
         ends[end.task_key].append(end)
     dead = ScheduledTask.objects.using(using).dead_letters().filter(task_key__in=keys)
     counts = dict(dead.values_list("task_key").annotate(count=Count("pk")).order_by())
-    places = places_of([key for key in registry.limited() if key in set(keys)], using=using)
+    places = places_of([key for key in limited_keys() if key in set(keys)], using=using)
     found = _KnownOfRows(ends, counts, places, next_runs(known, using=using))
     return [_entry(definition, found, now) for definition in known]
 
@@ -249,7 +251,7 @@ def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:
         last_reason=last.reason_code if last else "",
         seconds=median(took) if took else None,
         dead_letters=known.dead.get(key, 0),
-        limit=limit_in_words(declared.limit) if declared.limit else "",
+        limit=limit_in_words(limit) if (limit := limit_of(declared)) else "",
         held=held,
         waiting=waiting,
         title=declared.title,

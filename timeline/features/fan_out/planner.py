@@ -7,19 +7,18 @@ from datetime import datetime
 from uuid import UUID
 
 from timeline import reasons
-from timeline.lifecycle import OPEN, Reason
+from timeline.lifecycle import OPEN
 from timeline.planning.answers import (
     LEFT_OPEN,
-    Cancel,
     Create,
     Keep,
     Plan,
-    PlannedChange,
     TaskOutlook,
     TaskRow,
     Times,
     outlook_of,
 )
+from timeline.planning.rows import cancel_open
 
 
 def keep_occurrences(
@@ -35,39 +34,6 @@ def keep_occurrences(
         else:
             standing += cancel_open([row], reasons.FANNED_OUT_ANEW(task=_named(times)), result=result, spare=spare)
     return _together(standing, times)
-
-
-def cancel_open(rows: Sequence[TaskRow], reason: Reason, *, result: Plan, spare: Collection[UUID]) -> list[TaskOutlook]:
-    """Cancel those of some rows that are open; give the outlooks of rows that must stay as they are."""
-    spared = []
-    for row in rows:
-        if row.state in OPEN and row.id in spare:
-            result.changes.append(Keep(row=row, why="it is being run"))
-            spared.append(TaskOutlook(to_come=True, expected_at=row.scheduled_at))
-        elif row.state in OPEN:
-            result.changes.append(Cancel(row=row, reason=reason))
-    return spared
-
-
-def keep_open(rows: Sequence[TaskRow], result: Plan) -> bool:
-    """Let open rows rest whose task this code does not have. Gives whether there are any."""
-    resting = [row for row in rows if row.state in OPEN]
-    result.changes += [Keep(row=row, why="this code does not have its task: it rests") for row in resting]
-    return bool(resting)
-
-
-def end_aside(names: Collection[str], *, result: Plan, spare: Collection[UUID]) -> None:
-    """If nothing else keeps a run open, let it end: tasks that are aside get no row, and open rows of theirs are cancelled."""
-    ended: list[PlannedChange] = []
-    for change in result.changes:
-        if isinstance(change, Create):
-            ended += [] if change.task_name in names else [change]
-        elif change.row.task_name in names and change.row.state in OPEN and change.row.id not in spare:
-            ended.append(Cancel(row=change.row, reason=reasons.RUN_HAS_ENDED()))
-        else:
-            ended.append(change)
-    result.changes = ended
-    result.foreseen = [foreseen for foreseen in result.foreseen if foreseen.task_name not in names]
 
 
 def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> TaskOutlook:

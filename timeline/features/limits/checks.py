@@ -10,6 +10,7 @@ from django.core.checks import CheckMessage, Warning
 from django.db.models import Count
 
 from timeline.checks.database import are_made
+from timeline.features.limits.places import limited_keys
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.registry import registry
@@ -25,7 +26,7 @@ def check_limits(
 
 
 def _of_database(alias: str) -> list[CheckMessage]:
-    unlimited = sorted(set(registry.task_keys()) - set(registry.limited()))
+    unlimited = sorted(set(registry.task_keys()) - set(limited_keys()))
     if not unlimited or not are_made(alias, ScheduledTask):
         return []
     waiting = ScheduledTask.objects.using(alias).filter(state=State.AVAILABLE, limit_key__gt="", task_key__in=unlimited)

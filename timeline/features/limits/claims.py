@@ -16,13 +16,14 @@ from timeline.conf import get_settings
 from timeline.dispatch.claim import ClaimedBatch, batch_size
 from timeline.engine.attempts import ANY_ATTEMPT, Attempt, attempts_at
 from timeline.features.holds.store import on_hold
-from timeline.features.limits.declaration import MAX_LIMIT
+from timeline.features.limits.declaration import MAX_LIMIT, limit_of
 from timeline.features.limits.places import (
     LimitedKind,
     WaitingKey,
     competing,
     find_waiting,
     leave_turn,
+    limited_keys,
     limited_kinds,
     take,
     turn_of,
@@ -38,7 +39,7 @@ def claim_limited(*, limit: int = 100, now: datetime, using: str) -> list[Claime
     Claim available tasks that can get a place, at most ``limit`` keys of each kind. See ``claim``. Each claimed task has its
     place, so no message is sent in vain.
     """
-    ready = limited_kinds(registry.limited(), using=using)
+    ready = limited_kinds(limited_keys(), using=using)
     if not ready:
         return []
     settings = get_settings()
@@ -67,7 +68,7 @@ def claim_limited(*, limit: int = 100, now: datetime, using: str) -> list[Claime
 
 def is_place_free(*, using: str) -> bool:
     """Whether the next look at the keys finds a waiting task that can get a place."""
-    for kind in limited_kinds(registry.limited(), using=using):
+    for kind in limited_kinds(limited_keys(), using=using):
         before = turn_of(kind.task_key, using=using)
         found = find_waiting(kind, most=1, using=using)
         leave_turn(kind.task_key, before, using=using)
@@ -145,12 +146,12 @@ class Places:
 
     def groups(self, queue: str | None, *, using: str) -> Iterator[tuple[str, Callable[..., list[Attempt]]]]:
         """Kinds with tasks that wait for a place; no statement if no kind has a limit."""
-        for kind in limited_kinds(registry.limited(queue), using=using):
+        for kind in limited_kinds(limited_keys(queue), using=using):
             yield kind.task_key, partial(begin_limited, kind)
 
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether the task needs no place, has one, or one is free."""
-        limit = registry.task(task.task_key)[1].limit
+        limit = limit_of(registry.task(task.task_key)[1])
         if not task.limit_key or task.slot:
             return True
         held = ScheduledTask.objects.using(using).filter(limit_key=task.limit_key, slot__gt=0).count()
@@ -158,7 +159,7 @@ class Places:
 
     def claim_one(self, task: ScheduledTask, token: UUID, *, now: datetime, using: str) -> ScheduledTask:
         """Claim the one whose turn it is, of the tasks that compete for the places of this one."""
-        limit = registry.task(task.task_key)[1].limit
+        limit = limit_of(registry.task(task.task_key)[1])
         kind = LimitedKind(task.task_key, limit.most if limit else 0, on_hold(using=using).has_entities)
         keys = [task.limit_key]
         [claimed] = take(

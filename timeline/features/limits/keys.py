@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from timeline.definition import Task
-from timeline.features.limits.declaration import HALF_DONE, Limit
+from timeline.features.limits.declaration import HALF_DONE, Limit, limit_of
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of
 from timeline.models.entities import load_entities
@@ -42,7 +42,7 @@ def _key_of(ref: EntityRef, task_key: str, entities: Mapping[EntityRef, Any]) ->
 
 
 def _limit_of(task_key: str) -> Limit | None:
-    return registry.task(task_key)[1].limit
+    return limit_of(registry.task(task_key)[1])
 
 
 def handed_on(task: ScheduledTask) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def columns_of(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
     """
     The columns that say which limit a task has; empty: none. If a field of the entity decides, ``compete`` sets the key later.
     """
-    limit = declared.limit
+    limit = limit_of(declared)
     if limit is None:
         return {}
     return {"limit_key": "" if limit.by else limit.key_of(task_key), "held_until": limit.held_until}

@@ -15,6 +15,7 @@ from django.db import connections
 
 from timeline.dialects import dialect_of
 from timeline.features.holds.store import NOTHING_ON_HOLD, on_hold
+from timeline.features.limits.declaration import limit_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.models.statements import narrowed
@@ -54,6 +55,11 @@ class LimitedKind(NamedTuple):
         return frozenset(name for name, is_asked in asked.items() if is_asked)
 
 
+def limited_keys(queue: str | None = None) -> list[str]:
+    """Task keys of tasks with a limit, sorted; with a queue, those that are declared for it."""
+    return [task_key for task_key in registry.task_keys(queue) if registry.task(task_key)[1].options.limit is not None]
+
+
 def limited_kinds(task_keys: Sequence[str], *, using: str) -> list[LimitedKind]:
     """Those of these kinds that have tasks waiting for a place, and are not on hold. One statement, two if anything is."""
     if not task_keys:
@@ -63,7 +69,7 @@ def limited_kinds(task_keys: Sequence[str], *, using: str) -> list[LimitedKind]:
         cursor.execute(dialect.sql("limited_kinds"), {"task_keys": dialect.list_of(task_keys)})
         rows = cursor.fetchall()
     held = on_hold(using=using) if rows and rows[0][1] else NOTHING_ON_HOLD
-    limits = {task_key: registry.task(task_key)[1].limit for task_key, _some in rows if not held.covers(task_key)}
+    limits = {task_key: limit_of(registry.task(task_key)[1]) for task_key, _some in rows if not held.covers(task_key)}
     return competing(
         [
             LimitedKind(task_key, limit.most, held.has_entities)
@@ -89,7 +95,7 @@ def competing(kinds: Iterable[LimitedKind]) -> list[LimitedKind]:
 
 def _shared_by(kind: LimitedKind) -> tuple[str, bool]:
     """Kinds that may have the same keys share this: the name of the key, and whether the value of a field is part of it."""
-    limit = registry.task(kind.task_key)[1].limit
+    limit = limit_of(registry.task(kind.task_key)[1])
     return (limit.key or kind.task_key, bool(limit.by)) if limit is not None else (kind.task_key, False)
 
 

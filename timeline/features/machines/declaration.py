@@ -13,7 +13,6 @@ from timeline.definition.check_timelines import NAMED
 from timeline.definition.handlers import Task
 from timeline.definition.timelines import Timeline
 from timeline.exceptions import DefinitionError, InvalidInput, MoveNotAllowed, UnknownMachineEvent
-from timeline.features.machines.declaration_checks import mirror_problems
 from timeline.features.machines.parse import (
     Unreadable,
     owner_problems,
@@ -24,6 +23,7 @@ from timeline.features.machines.parse import (
     table_problems,
     texts_of,
 )
+from timeline.features.machines.rules import mirror_problems
 from timeline.features.machines.table import IGNORE, Table, TableAnswer, Then
 from timeline.features.machines.timers import Timers, read_timers
 from timeline.features.steps.declaration import Step

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from timeline.features.machines.edges import see_edges
+from timeline.features.machines.edges import forget_edges, see_edges
+from timeline.features.machines.mirror import mirror_runs, tell_entity
 from timeline.features.machines.outcomes import answered, decided, lost_for_good, move_on
 from timeline.hooks import Hooks, Poll
+from timeline.models import Edge
 
 if TYPE_CHECKING:
     from timeline.store.locks import Locked
@@ -23,6 +25,12 @@ def _prepare(using: str) -> None:
     see_edges(using=using)
 
 
+def _migrated(using: str, tables: Collection[str]) -> None:
+    forget_edges(using)
+    if Edge._meta.db_table in tables:
+        see_edges(using=using)
+
+
 def _decide(writes: Sequence[Write], locked: Locked, *, now: datetime, using: str) -> Sequence[Write]:
     return decided(writes, {run.pk: run for run in locked.runs}, now=now, using=using)
 
@@ -34,4 +42,7 @@ HOOKS = Hooks(
     losses=(lost_for_good,),
     decisions=(_decide,),
     follows=(move_on,),
+    instances=(tell_entity,),
+    reconciled=(mirror_runs,),
+    migrated=(_migrated,),
 )

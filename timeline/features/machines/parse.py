@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import Enum, EnumMeta
 from typing import Any, Final, TypeGuard
 
+from timeline.definition.names import ERASED
 from timeline.definition.payload_types import type_problem
 from timeline.exceptions import HandlerSignal
 from timeline.features.machines.table import (
     BACK,
-    ERASED,
     IGNORE,
     OPEN,
     WORKING,

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from timeline.payloads import as_text
 
-ERASED: Final = "timeline.erased"
-
 
 class TableAnswer(Enum):
     """What a table may say of an event besides the state that it leads to."""

@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 from uuid import UUID
 
 from timeline import reasons
 from timeline.features.machines.table import Table
 from timeline.lifecycle import OPEN, Reason
-from timeline.planning.answers import Cancel, Keep, Plan, TaskRow
+from timeline.planning.answers import Cancel, Keep, Plan, TaskRow, VisitPlace
 from timeline.timing import Backoff, When, share_of, states_in
 
 _FULL: Final = timedelta(days=1)  # The share of a jitter is measured as a part of this.
-
-
-@dataclass(frozen=True, slots=True)
-class VisitPlace:
-    """
-    The state of a machine's run. ``moves``: how often it has moved, the number of this visit. ``tries``: its number in a row
-    of visits, if tasks come later with each; None: not read.
-    """
-
-    state: str
-    since: datetime
-    moves: int
-    tries: int | None = None
-
-    @property
-    def occurrence(self) -> str:
-        """The occurrence of rows that belong to this visit."""
-        return str(self.moves)
 
 
 def is_wanted(when: When, place: VisitPlace | None, row: TaskRow | None) -> bool:

@@ -12,8 +12,8 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition.names import ERASED
 from timeline.exceptions import InvalidInput
-from timeline.features.machines.table import ERASED
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun

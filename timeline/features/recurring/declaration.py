@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
@@ -13,6 +14,9 @@ from django.utils import timezone
 from timeline.features.recurring.slots import DayOfMonth, DaysOfWeek, EveryDay, Slot, Slots, slots_of
 from timeline.timing.keywords import known_keywords
 from timeline.timing.offsets import Problem
+
+if TYPE_CHECKING:
+    from timeline.definition.definitions import Definition
 
 Overlap = Literal["skip", "queue", "allow"]
 CatchUp = Literal["latest", "none", "all"]
@@ -55,6 +59,19 @@ class Recurring:
     def timezone(self) -> tzinfo:
         """The time zone."""
         return ZoneInfo(self.zone) if self.zone else timezone.get_default_timezone()
+
+    def problems_of(self, definition: Definition) -> Iterator[Problem]:
+        """What is wrong with it in this timeline, each with its remedy."""
+        yield from self.problems
+        if definition.label:
+            yield (
+                f"starts on {self.word}, and has an entity: of which would it start a run?",
+                "Leave the entity out, and let its handler find whom it is about.",
+            )
+        if definition.once:
+            yield f"starts on {self.word}, and has once.", "Leave once out: each slot begins one run ever."
+        if sum(isinstance(other, Recurring) for other in definition.starts_on) > 1:
+            yield "starts by the clock in two ways.", "Put both into one cron(…), or declare two timelines."
 
     def key_of(self, slot: Slot) -> str:
         """Make the key of a slot's run: its moment in UTC, or the first day of its period. A later slot has no lesser key."""

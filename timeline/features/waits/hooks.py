@@ -10,7 +10,7 @@ from uuid import UUID
 
 from timeline.engine.failures import at_rest
 from timeline.features.waits.calls import EventWaiter, Waits, awaited_first, begin_to_wait, still_to_wait
-from timeline.features.waits.wake import note_deletion, wake_queued
+from timeline.features.waits.wake import note_deletion, wake_noted, wake_queued
 from timeline.hooks import Hooks, SomeColumns
 from timeline.models.entities import NO_ENTITY, EntityRef
 from timeline.models.kin import kin_of
@@ -69,6 +69,7 @@ def _fill(rows: Sequence[tuple[EntityRef, dict[str, Any]]], *, using: str) -> di
 
 
 HOOKS = Hooks(
+    notes=(wake_noted,),
     before_entry=(_rest_first,),
     contexts=(_equip,),
     decisions=(still_to_wait,),

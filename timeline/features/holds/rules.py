@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from timeline.definition.handlers import PARKED_WITHIN
+from timeline.hooks import Rules
 
 if TYPE_CHECKING:
     from timeline.definition.handlers import Options
@@ -32,3 +33,6 @@ def brake_problems(options: Options) -> Iterator[tuple[str, str]]:
         yield f"has park_within = {within!r}.", f"Use a positive timedelta, {MAX_PARK_WITHIN.days} days at most."
     elif most is None and within != PARKED_WITHIN:
         yield "has park_within, and no park_above.", "Give destructive=True and park_above, too, or leave it out."
+
+
+RULES = Rules(of_task=(lambda _definition, declared: brake_problems(declared.options),))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import CheckConstraint, Field, Model
 
+from timeline.definition.names import MAX_TASK_KEY
 from timeline.features.machines.timers import Timer
+from timeline.hooks import Rules
 from timeline.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 
 _DECLARE = "Declare it in the model: {name} = StateField(), from timeline.models."
-
-MAX_TASK_KEY: Final = 101  # Characters of the column.
 
 
 def mirror_problems(mirror: object, *, entity: object, key: object) -> Iterator[Problem]:
@@ -176,3 +176,12 @@ def unknown_states(table: Table, states: tuple[str, ...]) -> Iterator[tuple[str,
             yield f"names the state {state!r}, which has no row in the table.", meant
         elif state in table.ends:
             yield f"is bound to {state!r}, which is an end: its run is over there.", "Use starts_on = after_run(…)."
+
+
+def _of_model(definition: Definition, model: type[Model]) -> Iterator[Problem]:
+    nullable = {field.name for field in model._meta.get_fields() if getattr(field, "null", False)}
+    yield from field_problems(definition, model)
+    yield from rest_problems(definition, nullable=nullable)
+
+
+RULES = Rules(of_class=(rest_problems,), of_task=(bound_problems,), of_model=(_of_model,), of_others=(shared_problems,))

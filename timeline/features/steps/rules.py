@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from timeline.definition.names import MAX_NAME, is_name
 from timeline.definition.retry import Retry
+from timeline.hooks import Rules
 
 if TYPE_CHECKING:
     from timeline.definition.check_timelines import Problem
@@ -75,3 +76,12 @@ def _was_problems(definition: Definition, was: object) -> Iterator[Problem]:
         yield f"was {was!r}, which is a step of this class.", "Take was= out, or rename the other step."
     elif Counter(step.options.was for step in definition.steps.values())[str(was)] > 1:
         yield f"was {was!r}, and so was another step.", f"Leave was={was!r} with one of them."
+
+
+def _of_steps(definition: Definition) -> Iterator[tuple[str, Problem]]:
+    for name, step in definition.steps.items():
+        for problem in step_problems(definition, name, step):
+            yield name, problem
+
+
+RULES = Rules(of_parts=(_of_steps,))

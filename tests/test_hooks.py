@@ -1,0 +1,125 @@
+"""Features: found by their names in a list, refused by name where something is wrong with them."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from timeline import Timeline, after, each_of, hooks, task
+from timeline.definition import check_timelines
+from timeline.exceptions import DefinitionError
+from timeline.features import FEATURES
+from timeline.hooks import Hooks, Rules
+
+
+@pytest.fixture
+def features(monkeypatch):
+    """Let other features be in the list."""
+
+    def set_to(*names):
+        monkeypatch.setattr(hooks, "FEATURES", names)
+        monkeypatch.setattr(check_timelines, "FEATURES", names)
+        hooks.rules.cache_clear()
+        hooks.hooks.cache_clear()
+
+    yield set_to
+    hooks.rules.cache_clear()
+    hooks.hooks.cache_clear()
+
+
+@pytest.fixture
+def module(monkeypatch, tmp_path):
+    """Make a feature of a test: a folder with one module, ``hooks``."""
+
+    def make(name, text):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "__init__.py").write_text("")
+        (folder / "hooks.py").write_text(text)
+        package = ModuleType(f"timeline.features.{name}")
+        monkeypatch.setattr("timeline.features.__path__", [*sys.modules["timeline.features"].__path__, str(tmp_path)])
+        return package
+
+    return make
+
+
+class TestHooks:
+    def test_have_what_all_features_declare_in_the_order_of_the_list(self, features):
+        features("waits", "steps")
+        first = [equip.__module__ for equip in hooks.hooks().contexts]
+        features("steps", "waits")
+
+        assert first == ["timeline.features.waits.hooks", "timeline.features.steps.hooks"]
+        assert [equip.__module__ for equip in hooks.hooks().contexts] == first[::-1]
+
+    def test_are_empty_without_features(self, features):
+        features()
+
+        assert hooks.hooks() == Hooks()
+        assert hooks.rules() == Rules()
+
+    def test_name_a_feature_that_is_not_there(self, features):
+        features("limits", "tides")
+
+        with pytest.raises(ImproperlyConfigured, match="'tides' of timeline is not there: make the folder"):
+            hooks.hooks()
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("raise RuntimeError('no moon')", r"'tides' of timeline cannot be loaded: RuntimeError\('no moon'\)"),
+            ("HOOKS = 1", "'tides' of timeline has no HOOKS of type Hooks"),
+            ("", "'tides' of timeline has no HOOKS of type Hooks"),
+            ("from timeline.hooks import Hooks\nHOOKS = Hooks(tide=())", "cannot be loaded: TypeError"),
+        ],
+    )
+    def test_name_a_feature_with_something_wrong(self, features, module, text, said):
+        module("tides", text)
+        features("tides")
+
+        with pytest.raises(ImproperlyConfigured, match=said):
+            hooks.hooks()
+        sys.modules.pop("timeline.features.tides.hooks", None)
+        sys.modules.pop("timeline.features.tides", None)
+
+
+class TestAbsentFeatures:
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"limit": 1}, "has limit, and the feature 'limits' is not in FEATURES"),
+            ({"destructive": True, "park_above": 3}, "has destructive, and the feature 'holds' is not in FEATURES"),
+        ],
+    )
+    def test_refuse_their_options(self, features, options, said):
+        features(*(name for name in FEATURES if name not in ("limits", "holds")))
+
+        with pytest.raises(DefinitionError, match=said):
+
+            class Wanting(Timeline):
+                @task(**options)
+                def act(self):
+                    """Do nothing."""
+
+    def test_refuse_what_is_fanned_out(self, features):
+        features(*(name for name in FEATURES if name != "fan_out"))
+
+        with pytest.raises(DefinitionError, match="has each_of, and the feature 'fan_out' is not in FEATURES"):
+
+            class Wanting(Timeline):
+                @task(after(days=1))
+                def list_them(self):
+                    """Do nothing."""
+
+                @task(each_of(list_them))
+                def settle(self):
+                    """Do nothing."""
+
+    def test_have_no_verbs(self, features):
+        features()
+
+        with pytest.raises(ImproperlyConfigured, match=r"self.fan_out\(…\) belongs to a feature"):
+            hooks.verb("fan_out")
