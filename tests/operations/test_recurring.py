@@ -449,7 +449,7 @@ class TestOverlap:
             poll(START)
             poll(START + DAY)
             run_at(_settle("2026-03-02"), START + DAY)
-            monkeypatch.setattr("timeline.engine.precheck.overlapping", die)
+            monkeypatch.setattr("timeline.features.recurring.hooks.overlapping", die)
             with pytest.raises(Death):
                 run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR)
             monkeypatch.undo()

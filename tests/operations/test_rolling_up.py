@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from tests.rolling import PATIENCE, counted, rolled_up_once
 from timeline.features.maintenance import figures
 from timeline.features.maintenance.figures import bucket_of, forget_figures, roll_up
+from timeline.features.maintenance.hooks import count_log
 from timeline.lifecycle import State
 from timeline.models import Figure, LogEntry, RollUp, Total
-from timeline.tasks import _roll_up
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -240,11 +240,11 @@ class TestEachMinute:
 
         monkeypatch.setattr(figures, "_open_transactions", open_transactions)
         RollUp.objects.all().delete()
-        _roll_up("default")
+        count_log("default")
         task, since = make_task(state=State.CANCELLED), {}
         for minute in range(1, 9):
             since[log(task, "scheduled", "cancelled").pk] = minute
-            _roll_up("default")
+            count_log("default")
             place = RollUp.objects.get().counted
             counted_after += [minute - since.pop(pk) for pk in list(since) if pk <= place]
 

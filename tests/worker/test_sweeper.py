@@ -111,7 +111,7 @@ class TestFigures:
     def test_are_counted_beside_the_sweep(self, db, now, monkeypatch):
         counted = []
         monkeypatch.setattr("timeline.worker.loop.REST", 0)
-        monkeypatch.setattr("timeline.worker.loop.roll_up", lambda **given: counted.append(given))
+        monkeypatch.setattr("timeline.features.maintenance.hooks.roll_up", lambda **given: counted.append(given))
         sweeper = Sweeper("default")
 
         sweeper.step(lambda: now)

@@ -37,7 +37,7 @@ def _prune(using: str) -> None:
             break
 
 
-def _count(using: str) -> None:
+def count_log(using: str) -> None:
     confirm_site(using=using)
     for _ in range(COUNTED_AT_ONCE):
         if not roll_up(using=using):
@@ -45,4 +45,4 @@ def _count(using: str) -> None:
     forget_figures(now=story_now(using), using=using)
 
 
-HOOKS = Hooks(between=(_step,), maintains=(_prune, _count))
+HOOKS = Hooks(between=(_step,), maintains=(_prune, count_log))
