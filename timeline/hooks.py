@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from timeline.store.poll_queries import Signed
 
     Problem = tuple[str, str]  # What is wrong, and the remedy.
+    Asked = TypeVar("Asked")
+    Guarded: TypeAlias = tuple[Callable[[Any], object], Asked]
     Kind = tuple[UUID | None, str]  # Id of a run, key of a task.
     Refusal: TypeAlias = Reason | Write | Rest | BaseException
     OfClass = Callable[[Definition], Iterable[Problem]]
@@ -123,12 +125,13 @@ class SomeColumns:
 @dataclass(frozen=True, kw_only=True)
 class Hooks:
     """
-    What a feature does with rows.
+    What a feature does with rows. A hook on the way of each task is *guarded*: a pair of what is asked of each item, in C
+    (``attrgetter("task.slot")``), and the function, called if any says yes. So a feature that is not used costs almost nothing.
 
     Polls:
-        chores: Done once in each poll, by whoever polls, before tasks are claimed.
+        chores: Guarded by the poll. Done once in each poll, by whoever polls, before tasks are claimed.
         notes: Act on notes that others have left for a poll; gives how many tasks became due.
-        long_work: A piece of work that many polls share; gives how many rows it changed.
+        long_work: Guarded by the poll. A piece of work that many polls share; gives how many rows it changed.
         sources: See ``Source``.
         wakes: Told by each process that polls, once, before its first poll.
         between: A short piece of upkeep, done by a process that polls in its pauses; gives whether there is more to do.
@@ -137,37 +140,39 @@ class Hooks:
 
     An attempt:
         flags: Facts that the precheck reads with the runs: name → condition in SQL.
-        prechecks: Of some attempts, those that must not run now: id of the task → why, or the outcome. Given the flags.
+        flagged: Prechecks for when such a fact holds, or was not read: name → check.
+        prechecks: Guarded by attempts. Those that must not run now: id of the task → why, or the outcome.
         admissions: The same, asked last, of those that count what they let in.
-        before_entry: Asked before a handler is entered; an outcome: it is not.
-        contexts: Give the context of a handler what it needs.
-        errors: Decide what an error means for the outcome. ``together``: one call was for several tasks.
+        before_entry: Guarded by the attempt. Asked before a handler is entered; an outcome: it is not.
+        contexts: Guarded by the attempt. Give the context of a handler what it needs.
+        parts: Of a context, made when they are first used: name → what makes one.
+        errors: Guarded by the attempt. Decide what an error means for the outcome. ``together``: it is that of several tasks.
         losses: The same where the last worker of a task was lost.
 
     An outcome (of several tasks at once):
-        releases: Change outcomes before anything is locked.
+        releases: Guarded by writes. Change outcomes before anything is locked.
         decisions: Change outcomes that are not plain, under the locks of entities and runs.
         follows: Write what follows from outcomes that were written; give the ids of runs that changed by it.
         still_open: Of tasks that have ended: kinds of which others are still open, so that nothing follows yet.
 
     Rows:
-        columns: Columns of a new row that come from the options of its task.
-        inherits: Columns that a next revision has from the row before; ``is_known``: whether its task is declared.
+        columns: Guarded by the options of a task. Columns of its new rows that come from these.
+        inherits: Guarded by the row before. Columns that a next revision has from it; ``is_known``: its task is declared.
         some_columns: See ``SomeColumns``.
-        new_rows: Set columns of new rows before they are inserted.
+        new_rows: Guarded by rows. Set columns of new rows before they are inserted.
         ends: Told of tasks that were cancelled, moved or run early by somebody, in that transaction.
-        run_ends: Told of runs that have ended.
-        instances: Told of runs that have begun or moved, with the instance of the entity that the caller holds.
+        run_ends: Guarded by runs. Told of runs that have ended.
+        instances: Guarded by runs. Told of runs that have begun or moved, with the instance of the entity that the caller has.
         reconciled: Told of runs that somebody had reconciled, so that what shows them is true again.
         deletions: Told of an entity that was deleted.
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
-        migrated: Told that a database was migrated or flushed.
+        migrated: Told that a database was migrated or flushed, and which tables it has.
     """
 
-    chores: tuple[Callable[[Poll], object], ...] = ()
+    chores: tuple[Guarded[Callable[[Poll], object]], ...] = ()
     notes: tuple[Callable[..., int], ...] = ()
-    long_work: tuple[Callable[[Poll], int], ...] = ()
+    long_work: tuple[Guarded[Callable[[Poll], int]], ...] = ()
     sources: tuple[Source, ...] = ()
     wakes: tuple[Callable[[str], None], ...] = ()
     between: tuple[Callable[[Callable[[], datetime], str], bool], ...] = ()
@@ -175,30 +180,37 @@ class Hooks:
     maintains: tuple[Callable[[str], None], ...] = ()
 
     flags: tuple[tuple[str, str], ...] = ()
-    prechecks: tuple[Callable[..., Mapping[UUID, Refusal]], ...] = ()
-    admissions: tuple[Callable[..., Mapping[UUID, Refusal]], ...] = ()
-    before_entry: tuple[Callable[[Attempt, str], Write | None], ...] = ()
-    contexts: tuple[Callable[[Timeline, Attempt, str], None], ...] = ()
-    errors: tuple[Callable[..., Write], ...] = ()
+    flagged: tuple[tuple[str, Callable[..., Mapping[UUID, Refusal]]], ...] = ()
+    prechecks: tuple[Guarded[Callable[..., Mapping[UUID, Refusal]]], ...] = ()
+    admissions: tuple[Guarded[Callable[..., Mapping[UUID, Refusal]]], ...] = ()
+    before_entry: tuple[Guarded[Callable[[Attempt, str], Write | None]], ...] = ()
+    contexts: tuple[Guarded[Callable[[Timeline, Attempt, str], None]], ...] = ()
+    parts: tuple[tuple[str, Callable[[Timeline, Attempt, str], Any]], ...] = ()
+    errors: tuple[Guarded[Callable[..., Write]], ...] = ()
     losses: tuple[Callable[..., Write], ...] = ()
 
-    releases: tuple[Callable[[Sequence[Write]], Sequence[Write]], ...] = ()
+    releases: tuple[Guarded[Callable[[Sequence[Write]], Sequence[Write]]], ...] = ()
     decisions: tuple[Callable[..., Sequence[Write]], ...] = ()
     follows: tuple[Callable[..., Set[UUID]], ...] = ()
     still_open: tuple[Callable[..., set[Kind]], ...] = ()
 
-    columns: tuple[Callable[[str, Task[Any, ..., Any]], Mapping[str, Any]], ...] = ()
-    inherits: tuple[Callable[..., Mapping[str, Any]], ...] = ()
+    columns: tuple[Guarded[Callable[[str, Task[Any, ..., Any]], Mapping[str, Any]]], ...] = ()
+    inherits: tuple[Guarded[Callable[..., Mapping[str, Any]]], ...] = ()
     some_columns: tuple[SomeColumns, ...] = ()
-    new_rows: tuple[Callable[..., None], ...] = ()
+    new_rows: tuple[Guarded[Callable[..., None]], ...] = ()
     ends: tuple[Callable[..., None], ...] = ()
-    run_ends: tuple[Callable[..., None], ...] = ()
-    instances: tuple[Callable[[object, Sequence[TimelineRun]], None], ...] = ()
+    run_ends: tuple[Guarded[Callable[..., None]], ...] = ()
+    instances: tuple[Guarded[Callable[[object, Sequence[TimelineRun]], None]], ...] = ()
     reconciled: tuple[Callable[..., object], ...] = ()
     deletions: tuple[Callable[..., None], ...] = ()
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
+
+
+def asked_for(guarded: Iterable[Guarded[Asked]], items: Iterable[object]) -> list[Asked]:
+    """Those of some guarded hooks that are for any of these items."""
+    return [call for is_for, call in guarded if any(map(is_for, items))]
 
 
 @cache

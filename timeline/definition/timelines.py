@@ -170,9 +170,9 @@ class Timeline:
             raise TypeError(f"{type(self).__name__}() takes {sorted(RESERVED)}, not {sorted(unknown)}.")
         self._context = context
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
-        self._teller: Teller | None = None  # And nobody is told how far they are.
+        self._parts: dict[str, Any] = {}
+        self._make_part: Callable[[str], Any] | None = None  # And there are no parts that only an attempt has.
         self._fan_out: Any = None  # And what is fanned out is only checked.
-        self._waiter: Waiter | None = None  # And nothing can rest.
 
     @overload
     def each(
@@ -226,14 +226,16 @@ class Timeline:
             LeaseLost: if the attempt does not belong to its worker any more, such as after a cancel. Do not catch it.
         """
         check_progress(done, total, note)
-        if self._teller is not None:
-            self._teller.tell(done, total, str(note))
+        teller: Teller | None = self._part("teller")
+        if teller is not None:
+            teller.tell(done, total, str(note))
 
     async def aprogress(self, done: int, total: int | None = None, note: str = "") -> None:
         """``progress``, for handlers declared with ``async def``."""
         check_progress(done, total, note)
-        if self._teller is not None:
-            await self._teller.atell(done, total, str(note))
+        teller: Teller | None = self._part("teller")
+        if teller is not None:
+            await teller.atell(done, total, str(note))
 
     def fan_out(
         self,
@@ -282,11 +284,18 @@ class Timeline:
                 a transaction, in another thread, twice for the same.
         """
         asked = event_wait(events, within, key, name, of)
-        if self._waiter is not None:
-            return self._waiter.wait(asked)
+        waiter: Waiter | None = self._part("waiter")
+        if waiter is not None:
+            return waiter.wait(asked)
         if "awaited" not in self._context:
             raise nothing_to_wait(type(self))
         return self._context["awaited"]
+
+    def _part(self, name: str) -> Any:
+        """What a feature has for the attempt that is made, from its first use on; None: there is none."""
+        if name not in self._parts:
+            self._parts[name] = None if self._make_part is None else self._make_part(name)
+        return self._parts[name]
 
     def _given(self, name: str) -> Any:
         if name not in self._context:

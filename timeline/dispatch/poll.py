@@ -12,7 +12,7 @@ from timeline.dialects import dialect_of
 from timeline.dispatch.claim import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.rescue import Rescued, rescue
 from timeline.exceptions import BrokerUnavailable
-from timeline.hooks import Poll, hooks
+from timeline.hooks import Poll, asked_for, hooks
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask, Wake
 from timeline.store.floors import look_anew
@@ -170,7 +170,7 @@ def _is_more_ready(using: str) -> bool:
 def begin_poll(clock: Callable[[], datetime], memory: dict[str, Any] | None, *, using: str) -> Poll:
     """Check the site of the database, and do what features do in each poll."""
     poll = Poll(clock, using, sign_of_poller(using=using), {} if memory is None else memory)
-    for chore in hooks().chores:
+    for chore in asked_for(hooks().chores, [poll]):
         chore(poll)
     long_work(poll)
     return poll
@@ -178,7 +178,7 @@ def begin_poll(clock: Callable[[], datetime], memory: dict[str, Any] | None, *, 
 
 def long_work(poll: Poll) -> int:
     """Go on with work that many polls share; gives how many rows changed."""
-    return sum(work(poll) for work in hooks().long_work)
+    return sum(work(poll) for work in asked_for(hooks().long_work, [poll]))
 
 
 def _paced(claimed: int, seconds: float, limit: int) -> int:

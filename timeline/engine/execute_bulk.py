@@ -12,11 +12,10 @@ from timeline.definition import Context
 from timeline.engine.attempts import Attempt, still_ours
 from timeline.engine.commit_hooks import hooks_apart
 from timeline.engine.execute import Executed, Outcome, Runtime, as_writes, call_in_time, deadly, is_time_up, undone
-from timeline.engine.invoke import refusal, returned
+from timeline.engine.invoke import equip, refusal, returned
 from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.precheck import look_again
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
-from timeline.hooks import hooks
 from timeline.models import ScheduledTask
 from timeline.operations.current import now_running
 from timeline.store.database_errors import catching
@@ -108,8 +107,7 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
-    for equip in hooks().contexts:
-        equip(instance, asked[0], runtime.using)
+    equip(instance, asked[0], runtime.using)
     handler = getattr(instance, asked[0].declared.method_name)
     results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.reconcile import reconcile_locked
@@ -28,7 +28,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Raises:
         MoveNotAllowed: if a machine does not take the event of a task; then nothing is written.
     """
-    for change in hooks().releases:
+    for change in asked_for(hooks().releases, writes):
         writes = change(writes)
     ending = [write.task for write in writes if _locks(write)]
     if not ending and not any(_discards(write) for write in writes):

@@ -13,12 +13,12 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone, translation
 
 from timeline import reasons
-from timeline.definition import Then
+from timeline.definition import Then, Timeline
 from timeline.engine.attempts import Attempt, guard_reason
 from timeline.engine.failures import at_rest
 from timeline.exceptions import Rest
 from timeline.features.machines.outcomes import checked
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
 from timeline.operations.current import now_running
@@ -104,7 +104,7 @@ def enter(attempt: Attempt) -> None:
 
 def refusal(attempt: Attempt) -> Write | None:
     """How an attempt ends whose handler must not be entered: a guard refuses, or the timeline is in shadow."""
-    for ask in hooks().before_entry:
+    for ask in asked_for(hooks().before_entry, [attempt]):
         if (write := ask(attempt, _alias_of(attempt))) is not None:
             return write
     if attempt.has_records:  # A half-done task goes on, whatever a guard says by now.
@@ -126,10 +126,16 @@ def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, with its context and its entity bound; it is called without arguments."""
     using = _alias_of(attempt)
     context = attempt.definition.cls(**attempt.told(), awaited=attempt.awaited)
-    for equip in hooks().contexts:
-        equip(context, attempt, using)
+    equip(context, attempt, using)
     method = attempt.declared.bound_to(context)
     return partial(method, attempt.entity) if attempt.definition.label else method
+
+
+def equip(context: Timeline, attempt: Attempt, using: str) -> None:
+    """Give a context what features need there: some now, some when it is used."""
+    for give in asked_for(hooks().contexts, [attempt]):
+        give(context, attempt, using)
+    context._make_part = lambda name: dict(hooks().parts)[name](context, attempt, using)
 
 
 def returned(attempt: Attempt, result: object) -> Write:

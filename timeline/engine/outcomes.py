@@ -21,7 +21,7 @@ from timeline.engine.failures import MAX_TRACEBACK, failed
 from timeline.engine.finalize import settle
 from timeline.engine.shared_transaction import waiting_for_no_lock_long
 from timeline.exceptions import LeaseLost, TimedOut
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.models import ScheduledTask
 from timeline.store.database_errors import catching, drop_if_lost, may_be_written_later
 from timeline.store.transition import Write
@@ -147,7 +147,7 @@ def outcome_of(attempt: Attempt, error: BaseException, now: datetime, *, togethe
 
 
 def _meant(attempt: Attempt, error: BaseException, write: Write, *, together: bool) -> Write:
-    for decide in hooks().errors:
+    for decide in asked_for(hooks().errors, [attempt]):
         write = decide(attempt, error, write, together=together)
     return write
 

@@ -15,7 +15,7 @@ from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
 from timeline.engine.failures import LOOKS_AGAIN_SOON, failed, rested
 from timeline.engine.precheck_rules import guarded, is_outside, not_seen, superseded
 from timeline.exceptions import Rest
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
@@ -52,11 +52,14 @@ def look(
     refused |= {task_id: reason for task_id, reason in reasons_of.items() if reason is not None}
     if missing := [attempt.task for attempt in attempts if reasons_of[attempt.task.id] is GONE]:
         refused |= not_seen(missing, using=using)
-    for check in hooks().prechecks:
-        refused |= check(_without(refused, attempts), flags=flags, now=now, using=using)
+    for name, check in hooks().flagged:
+        if flags.get(name) is not False:
+            refused |= check(_without(refused, attempts), is_sure=name in flags, using=using)
+    for check in asked_for(hooks().prechecks, attempts):
+        refused |= check(_without(refused, attempts), now=now, using=using)
     if any(attempt.declared.query_guards for attempt in attempts):
         refused |= guarded(_without(refused, attempts), using=using)
-    for admit in hooks().admissions:
+    for admit in asked_for(hooks().admissions, attempts):
         refused |= admit(_without(refused, attempts), now=now, using=using)
     return refused
 

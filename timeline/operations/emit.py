@@ -18,7 +18,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.moves import ANY, Wish, check_wish, lock_ahead
 from timeline.features.waits.wake import note, wake
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations.events import (
     EventFields,
@@ -122,8 +122,8 @@ def emit(
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event
-    for tell in hooks().instances:
-        tell(entity, (*started, *done.moved))
+    for tell in asked_for(hooks().instances, shown := (*started, *done.moved)):
+        tell(entity, shown)
     return Emission(
         event=event,
         recorded=True,

@@ -16,7 +16,7 @@ from timeline import reasons
 from timeline.definition import Definition, Task
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput, WrongEntity
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import ReasonCode
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.entities import Entities, naming
@@ -157,7 +157,7 @@ def start(
         begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
         if begun:
             run = begun[0].run(using=using)
-            for tell in hooks().instances:
+            for tell in asked_for(hooks().instances, [run]):
                 tell(entity, [run])
             return Started(run, True)
         there = TimelineRun.objects.using(using).filter(naming(ref), timeline=definition.name, key=key)

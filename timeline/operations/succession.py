@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce
 
 from timeline.conf import get_settings
 from timeline.definition import Definition
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import load_entities
@@ -32,7 +32,7 @@ def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[
     of entity.
     """
     ended = list(ended)
-    for tell in hooks().run_ends:
+    for tell in asked_for(hooks().run_ends, ended):
         tell(ended, now=now, using=using)
     wanted = [
         (run, definition, start)

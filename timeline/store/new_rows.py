@@ -12,7 +12,7 @@ from django.db import DEFAULT_DB_ALIAS
 from timeline.conf import get_settings
 from timeline.definition import Definition, Task
 from timeline.exceptions import AlreadyOpen, UnknownTask
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.kin import names_of
@@ -103,7 +103,7 @@ def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime)
         options, is_known = options_of(declared) | columns_of(task.task_key, declared), True
     except UnknownTask:
         options, is_known = {"max_attempts": task.max_attempts}, False
-    for inherit in hooks().inherits:
+    for inherit in asked_for(hooks().inherits, [task]):
         options |= inherit(task, is_known=is_known)
     columns = {name: getattr(task, name) for name in _CARRIED_ON} | {
         **options,
@@ -151,7 +151,7 @@ def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], li
 
 def complete(tasks: Sequence[ScheduledTask], *, using: str) -> None:
     """Let features set columns of new rows before they are inserted."""
-    for change in hooks().new_rows:
+    for change in asked_for(hooks().new_rows, tasks):
         change(tasks, using=using)
 
 
@@ -181,6 +181,6 @@ def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
 def columns_of(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
     """The columns that features make of what ``@task`` declares."""
     found: dict[str, Any] = {}
-    for ask in hooks().columns:
+    for ask in asked_for(hooks().columns, [declared.options]):
         found |= ask(task_key, declared)
     return found

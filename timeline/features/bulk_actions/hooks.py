@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from timeline.clocks import story_now
 from timeline.features.bulk_actions.poll import act_in_bulk, forget_bulk_actions
 from timeline.hooks import Hooks, Poll
 
 
 def _go_on(poll: Poll) -> int:
-    return act_in_bulk(now=poll.clock(), using=poll.using) if poll.signed.some_in_bulk else 0
+    return act_in_bulk(now=poll.clock(), using=poll.using)
 
 
 def _forget(using: str) -> None:
     forget_bulk_actions(now=story_now(using), using=using)
 
 
-HOOKS = Hooks(long_work=(_go_on,), maintains=(_forget,))
+HOOKS = Hooks(long_work=((attrgetter("signed.some_in_bulk"), _go_on),), maintains=(_forget,))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
 
 
 def _equip(context: Timeline, attempt: Attempt, using: str) -> None:
-    if attempt.declared.options.bulk is not None:  # It is refused there, with a reason.
-        context._fan_out = FannedOut(attempt.declared, in_run=True)
-    elif attempt.definition.fanned_out:
-        context._fan_out = attempt.fanned_out = FannedOut(attempt.declared, in_run=attempt.task.run_id is not None)
+    context._fan_out = wanted = FannedOut(attempt.declared, in_run=attempt.task.run_id is not None)
+    if attempt.declared.options.bulk is None:  # Else it refuses, with a reason.
+        attempt.fanned_out = wanted
 
 
 def _write(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> Set[UUID]:
@@ -29,4 +29,4 @@ def _write(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: da
     return frozenset()
 
 
-HOOKS = Hooks(contexts=(_equip,), follows=(_write,), still_open=(still_open,))
+HOOKS = Hooks(contexts=((attrgetter("definition.fanned_out"), _equip),), follows=(_write,), still_open=(still_open,))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -20,14 +20,16 @@ _ANY_HOLD: Final = "timeline_any_hold"
 
 
 def _release(poll: Poll) -> None:
-    if poll.signed.some_on_hold:
-        release_due(now=poll.clock(), using=poll.using)
+    release_due(now=poll.clock(), using=poll.using)
 
 
-def _held_back(
-    attempts: Sequence[Attempt], *, flags: Mapping[str, bool], now: datetime, using: str
-) -> dict[UUID, Reason]:
-    return held_back(attempts, flags.get(_ANY_HOLD), using=using)
+def _held_back(attempts: Sequence[Attempt], *, is_sure: bool, using: str) -> dict[UUID, Reason]:
+    return held_back(attempts, True if is_sure else None, using=using)
 
 
-HOOKS = Hooks(chores=(_release,), flags=((_ANY_HOLD, IS_ANY_OPEN),), prechecks=(_held_back,), admissions=(braked,))
+HOOKS = Hooks(
+    chores=((attrgetter("signed.some_on_hold"), _release),),
+    flags=((_ANY_HOLD, IS_ANY_OPEN),),
+    flagged=((_ANY_HOLD, _held_back),),
+    admissions=((attrgetter("declared.options.park_above"), braked),),
+)

@@ -98,8 +98,6 @@ def without_places(writes: Sequence[Write]) -> Sequence[Write]:
     Let tasks give up their places if their handler was not entered, now or before, nor that of a revision before them. Else a
     task that only looked and rests would hold up the very tasks that it waits for.
     """
-    if not any(write.task.slot for write in writes):
-        return writes
     return [replace(write, slot=0) if _gives_up(write) else write for write in writes]
 
 

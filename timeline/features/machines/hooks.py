@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from timeline.features.machines.edges import forget_edges, see_edges
@@ -11,10 +12,15 @@ from timeline.features.machines.mirror import mirror_runs, tell_entity
 from timeline.features.machines.outcomes import answered, decided, lost_for_good, move_on
 from timeline.hooks import Hooks, Poll
 from timeline.models import Edge
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from timeline.store.locks import Locked
     from timeline.store.transition import Write
+
+
+def _some_machine(_poll: Poll) -> bool:
+    return any(known.machine is not None for known in registry)
 
 
 def _see_edges(poll: Poll) -> None:
@@ -36,13 +42,13 @@ def _decide(writes: Sequence[Write], locked: Locked, *, now: datetime, using: st
 
 
 HOOKS = Hooks(
-    chores=(_see_edges,),
+    chores=((_some_machine, _see_edges),),
     batches=(_prepare,),
-    errors=(answered,),
+    errors=((attrgetter("definition.errors"), answered),),
     losses=(lost_for_good,),
     decisions=(_decide,),
     follows=(move_on,),
-    instances=(tell_entity,),
+    instances=((attrgetter("state"), tell_entity),),
     reconciled=(mirror_runs,),
     migrated=(_migrated,),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -27,11 +28,7 @@ def _recur(poll: Poll) -> None:
     recur(poll.memory.setdefault(MEMORY, NextBeginnings()), now=poll.clock(), using=poll.using)
 
 
-def _overlapping(
-    attempts: Sequence[Attempt], *, flags: Mapping[str, bool], now: datetime, using: str
-) -> Mapping[UUID, Reason | Write]:
-    if not any(attempt.definition.recurring for attempt in attempts):
-        return {}
+def _overlapping(attempts: Sequence[Attempt], *, now: datetime, using: str) -> Mapping[UUID, Reason | Write]:
     found = overlapping(attempts, now=now, using=using)
     by_id = {attempt.task.id: attempt for attempt in attempts}
     return {
@@ -43,4 +40,12 @@ def _resting(attempt: Attempt, behind: Behind) -> Write:
     return replace(rested(attempt, reasons.BEHIND(run=behind.key)), rests=behind, entered=False)
 
 
-HOOKS = Hooks(chores=(_recur,), prechecks=(_overlapping,), ends=(make_next,))
+def _always(_poll: Poll) -> bool:
+    return True
+
+
+HOOKS = Hooks(
+    chores=((_always, _recur),),
+    prechecks=((attrgetter("definition.recurring"), _overlapping),),
+    ends=(make_next,),
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from timeline.engine.failures import rested
@@ -18,19 +19,23 @@ if TYPE_CHECKING:
 
 
 def _read_records(attempt: Attempt, using: str) -> Write | None:
-    if not attempt.has_records:
-        return None
     attempt.records = steps_of(attempt.idempotency_key, using=using)
     reason = misfit(attempt)
     return None if reason is None else rested(attempt, reason)
 
 
 def _equip(context: Timeline, attempt: Attempt, using: str) -> None:
-    context._teller = ProgressTeller(attempt, using)
-    if attempt.definition.steps:
-        context._step_runner = steps = Steps(attempt, using)
-        if attempt.declared.options.bulk is None:
-            attempt.steps = steps
+    context._step_runner = steps = Steps(attempt, using)
+    if attempt.declared.options.bulk is None:
+        attempt.steps = steps
 
 
-HOOKS = Hooks(before_entry=(_read_records,), contexts=(_equip,))
+def _teller(_context: Timeline, attempt: Attempt, using: str) -> ProgressTeller:
+    return ProgressTeller(attempt, using)
+
+
+HOOKS = Hooks(
+    before_entry=((attrgetter("has_records"), _read_records),),
+    contexts=((attrgetter("definition.steps"), _equip),),
+    parts=(("teller", _teller),),
+)

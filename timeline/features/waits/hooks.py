@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -27,8 +28,6 @@ AWAITED: Final = ("awaits", "awaits_key")
 
 def _rest_first(attempt: Attempt, using: str) -> Write | None:
     """Check what its schedule waits for; the task rests if that has not come."""
-    if not attempt.declared.waits:
-        return None
     try:
         attempt.awaited = awaited_first(attempt, using)
     except Waits as waits:
@@ -36,9 +35,8 @@ def _rest_first(attempt: Attempt, using: str) -> Write | None:
     return None
 
 
-def _equip(context: Timeline, attempt: Attempt, using: str) -> None:
-    if attempt.declared.options.bulk is None:
-        context._waiter = EventWaiter(attempt, using, context._context)
+def _waiter(context: Timeline, attempt: Attempt, using: str) -> EventWaiter | None:
+    return None if attempt.declared.options.bulk is not None else EventWaiter(attempt, using, context._context)
 
 
 def _begin(
@@ -53,8 +51,7 @@ def _begin(
 
 
 def _wake(ended: Sequence[TimelineRun], *, now: datetime, using: str) -> None:
-    if any(run.once for run in ended):
-        wake_queued(ended, now=now, using=using)
+    wake_queued(ended, now=now, using=using)
 
 
 def _fill(rows: Sequence[tuple[EntityRef, dict[str, Any]]], *, using: str) -> dict[str, list[Any]]:
@@ -70,11 +67,11 @@ def _fill(rows: Sequence[tuple[EntityRef, dict[str, Any]]], *, using: str) -> di
 
 HOOKS = Hooks(
     notes=(wake_noted,),
-    before_entry=(_rest_first,),
-    contexts=(_equip,),
+    before_entry=((attrgetter("declared.waits"), _rest_first),),
+    parts=(("waiter", _waiter),),
     decisions=(still_to_wait,),
     follows=(_begin,),
     some_columns=(SomeColumns(AWAITED, _fill),),
-    run_ends=(_wake,),
+    run_ends=((attrgetter("once"), _wake),),
     deletions=(note_deletion,),
 )
