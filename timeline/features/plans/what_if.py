@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -17,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
 from timeline.exceptions import InvalidInput
+from timeline.features.machines.deadlines import deadlines_kept
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
 from timeline.models.families import kinds_of
 from timeline.models.statements import Among
@@ -46,7 +48,11 @@ MOST_SHOWN: Final = 200  # Effects that a face shows.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What to try: values of fields to which tasks are anchored; a run, as for ``start``; an event. Empty: none."""
+    """
+    What to try: values of fields to which tasks are anchored; a run, as for ``start``; an event. Empty: none.
+
+    ``is_asked``: the event comes from somebody who may say it only because a machine asks them.
+    """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     timeline: str = ""
@@ -55,6 +61,7 @@ class Tried:
     started_at: datetime | None = None
     event: str = ""
     payload: dict[str, Any] = field(default_factory=dict)
+    is_asked: bool = False
 
 
 def try_out(
@@ -100,7 +107,9 @@ def try_out(
             start(timeline=change.timeline, entity=ref, now=now, using=using, **run)
         if change.event:
             given: dict[str, Any] = {"key": "", "payload": change.payload, "actor": "", "occurred_at": None}
-            emit(name=change.event, entity=ref, now=now, using=using, **given)
+            kept = deadlines_kept(change.event, ref, now=now, using=using) if change.is_asked else nullcontext()
+            with kept:
+                emit(name=change.event, entity=ref, now=now, using=using, **given)
         after = look()
         transaction.set_rollback(True, using=using)
     return before, after
