@@ -10,10 +10,12 @@ from uuid import UUID
 from timeline import reasons
 from timeline.definition import STAY, Definition
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.operations.events import lock_subject_now, subjects_of
 from timeline.operations.move import move_locked
+from timeline.operations.record_event import starters_of
 from timeline.registry import registry
 from timeline.store.isolation_level import atomic
-from timeline.store.locks import lock_runs, lock_tasks
+from timeline.store.locks import lock_tasks
 
 
 @contextmanager
@@ -23,7 +25,7 @@ def deadlines_kept(event: str, ref: EntityRef, *, now: datetime, using: str) -> 
     tasks with handlers begin anew. Entity and runs are locked from the first on, in the caller's transaction or a new one.
     """
     with atomic(using=using):
-        timers = _timers_of(_staying(event, ref, using))
+        timers = _timers_of(_staying(event, ref, now, using))
         due = {(task.run_id, task.task_key): task.scheduled_at for task in _open(timers, using)}
         yield
         places = {
@@ -37,11 +39,12 @@ def deadlines_kept(event: str, ref: EntityRef, *, now: datetime, using: str) -> 
             move_locked([(task, places[task.pk]) for task in found], reason=reason, now=now, using=using)
 
 
-def _staying(event: str, ref: EntityRef, using: str) -> list[tuple[TimelineRun, Definition]]:
-    """Lock the entity with its open runs; give those that the event makes enter their state again."""
-    runs = list(TimelineRun.objects.using(using).open().for_entity(ref).exclude(state=""))
-    held = lock_runs([run.pk for run in runs], {ref, *(run.entity_ref for run in runs)}, fresh=True, using=using)
-    known = [(run, registry.about(run.timeline, run.entity_label)) for run in held.runs if run.is_open]
+def _staying(event: str, ref: EntityRef, now: datetime, using: str) -> list[tuple[TimelineRun, Definition]]:
+    """Lock the entity as ``emit`` does, then its runs of machines; give those that the event makes enter their state again."""
+    subject = subjects_of([ref], started=starters_of(event), using=using)[ref]
+    lock_subject_now(subject, read=False, now=now, using=using)
+    runs = TimelineRun.objects.using(using).open().for_entity(ref).exclude(state="").locked()
+    known = [(run, registry.about(run.timeline, run.entity_label)) for run in runs]
     return [(run, one) for run, one in known if one and one.machine and one.machine.takes(run.state).get(event) is STAY]
 
 
