@@ -106,6 +106,11 @@ WITHOUT_ZONE: Final = Sentence(
 
 # Of what is bound to a state of a machine.
 STATE_LEFT: Final = Sentence("state_left", ReasonCode.STATE, _("its run is not in %(states)s any more"))
+DEADLINE_STANDS: Final = Sentence(
+    "deadline_stands",
+    ReasonCode.MOVED,
+    _("its state was entered again by somebody whom the machine asks: it is due as before"),
+)
 STATE_UNKNOWN: Final = Sentence(
     "state_unknown", ReasonCode.DEFINITION, _("its run is in %(state)s, which the table of this code does not have")
 )

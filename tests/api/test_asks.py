@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils.dateparse import parse_datetime
 
 from tests.api.test_tasks import problem
-from timeline import OWNER, STAY, Machine, never, on
-from timeline.models import Event, TimelineRun
-from timeline.shortcuts import emit
+from timeline import OWNER, STAY, Machine, never, on, task
+from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.shortcuts import emit, explain, move, reconcile
 from timeline.testing import only_timelines
 
 
@@ -21,12 +24,36 @@ class SignIn(Machine):
     starts_on = "signing_in"
     initial = "asked"
     table = {
-        "asked": {"code.given": "over", "helped": "over", "gave_up": "over", "code.wanted": STAY, "code.lost": "lost"},
+        "asked": {
+            "code.given": "over",
+            "helped": "over",
+            "gave_up": "over",
+            "code.wanted": STAY,
+            "code.lost": "lost",
+            "code.wanted_anew": "asked",
+            "signing_in.more": STAY,
+        },
         "lost": {"code.found": "asked", "code.wanted": STAY},
         "over": {},
     }
     timers = {"gave_up": on("asked", minutes=10), "lost": never}
-    asks = {"code.given": OWNER, "helped": "timeline.cancel_scheduledtask", "code.wanted": OWNER}
+    asks = {
+        "code.given": OWNER,
+        "helped": "timeline.cancel_scheduledtask",
+        "code.wanted": OWNER,
+        "code.wanted_anew": OWNER,
+    }
+
+    @task(on("asked"))
+    def send(self, user): ...
+
+
+def deadlines(run):
+    return list(ScheduledTask.objects.open().filter(run=run, task_key="sign_in.timer:gave_up"))
+
+
+def sent(run):
+    return ScheduledTask.objects.filter(run=run, task_key="sign_in.send", state="completed").count()
 
 
 @pytest.fixture(autouse=True)
@@ -67,8 +94,8 @@ class TestWhoIsAsked:
         [machine] = by_ada.get("me/tasks/").json()["machines"]
 
         assert (machine["takes"], machine["asked"]) == (
-            ["code.given", "code.lost", "code.wanted", "gave_up", "helped"],
-            ["code.given", "code.wanted"],
+            ["code.given", "code.lost", "code.wanted", "code.wanted_anew", "gave_up", "helped", "signing_in.more"],
+            ["code.given", "code.wanted", "code.wanted_anew"],
         )
 
     @pytest.mark.parametrize(
@@ -148,6 +175,90 @@ class Both(Machine):
     asks = {"said": (OWNER, "timeline.cancel_scheduledtask")}
 
 
+class TestDeadlines:
+    def ask(self, by_ada, body, name="code.wanted"):
+        answer = by_ada.post("events/", body | {"name": name})
+        assert answer.status_code == 201, answer.content
+
+    def test_are_not_put_off_by_who_is_asked(self, by_ada, run, body, clock):
+        """The move is one: what the state does is done again."""
+        for minutes in (4, 4):
+            clock.advance(minutes=minutes)
+            self.ask(by_ada, body)
+        clock.advance(minutes=1)
+
+        run.refresh_from_db()
+        assert (run.state, run.moves) == ("asked", 2)
+        assert sent(run) == 3
+        clock.advance(minutes=1)
+        run.refresh_from_db()
+        assert run.state == "over"
+
+    def test_are_due_as_before_also_after_the_entity_is_looked_at(self, by_ada, ada, run, body, clock):
+        [before] = deadlines(run)
+        clock.advance(minutes=4)
+        self.ask(by_ada, body)
+
+        reconcile(ada)
+
+        [after] = deadlines(run)
+        assert (after.scheduled_at, after.reason_code) == (before.scheduled_at, "moved")
+        assert "due as before" in explain(after)
+
+    def test_that_a_person_moved_stay_where_they_are(self, by_ada, run, body, clock):
+        [before] = deadlines(run)
+        move(before, at=before.scheduled_at + timedelta(hours=1), reason="she is abroad")
+
+        self.ask(by_ada, body)
+
+        assert [row.scheduled_at for row in deadlines(run)] == [before.scheduled_at + timedelta(hours=1)]
+
+    def test_that_are_overdue_come_at_once(self, by_ada, run, body, clock):
+        [before] = deadlines(run)
+        ScheduledTask.objects.filter(pk=before.pk).update(scheduled_at=clock.now - timedelta(minutes=1))
+
+        self.ask(by_ada, body)
+        clock.run_due()
+
+        run.refresh_from_db()
+        assert run.state == "over"
+
+    def test_begin_anew_where_the_table_says_so(self, by_ada, run, body, clock):
+        clock.advance(minutes=4)
+        self.ask(by_ada, body, "code.wanted_anew")
+
+        assert [row.scheduled_at for row in deadlines(run)] == [clock.now + timedelta(minutes=10)]
+
+    @pytest.mark.parametrize("said", ["emitted", "by who may emit"])
+    def test_begin_anew_by_all_others(self, by_staff, ada, run, body, clock, said):
+        clock.advance(minutes=4)
+        if said == "emitted":
+            emit("code.wanted", ada)
+        else:
+            about = {"label": "accounts.user", "id": str(ada.pk)}
+            assert by_staff.post("events/", {"name": "signing_in.more", "entity": about}).status_code == 201
+
+        assert [row.scheduled_at for row in deadlines(run)] == [clock.now + timedelta(minutes=10)]
+
+    def test_of_an_event_that_is_sent_again_are_as_they_were(self, by_ada, run, body, clock):
+        self.ask(by_ada, body | {"key": "k"})
+        [before] = deadlines(run)
+        clock.advance(minutes=4)
+
+        assert by_ada.post("events/", body | {"name": "code.wanted", "key": "k"}).status_code == 200
+
+        assert [(row.pk, row.scheduled_at) for row in deadlines(run)] == [(before.pk, before.scheduled_at)]
+
+    def test_are_told_by_what_if_as_they_would_be(self, by_ada, ada, run, body, clock):
+        clock.advance(minutes=4)
+        [before] = deadlines(run)
+
+        answer = by_ada.post(f"entities/accounts.user/{ada.pk}/preview/", {"event": {"name": "code.wanted"}}).json()
+
+        times = {row["then_at"] for row in answer["results"] if "gave_up" in row["task"] and row["then_at"]}
+        assert [parse_datetime(at) for at in times] == [before.scheduled_at]
+
+
 class TestHowOften:
     def test_is_bounded_unless_the_host_says_otherwise(self, by_ada, run, body):
         body |= {"name": "code.wanted", "key": "k"}
@@ -170,8 +281,8 @@ class TestHowOften:
         assert {by_staff.post("events/", body).status_code for _ in range(32)} <= {200, 201}
 
     def test_puts_off_no_deadline_for_ever(self, by_ada, ada, run, body, clock):
-        """Each time the state is entered again, and its timer begins again."""
-        body |= {"name": "code.wanted"}
+        """Where the table names the state itself, it is entered anew each time, and its timer begins again."""
+        body |= {"name": "code.wanted_anew"}
         for _ in range(10):
             clock.advance(minutes=9)
             cache.clear()

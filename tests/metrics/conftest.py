@@ -39,6 +39,7 @@ def total(db):
         started=9,
         completed=5,
         failed=2,
+        reentered=6,
         discarded=1,
         cancelled=3,
         lateness=[4, 0, 0, 2, *[0] * 9, 1],

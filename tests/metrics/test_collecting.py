@@ -43,6 +43,7 @@ class TestCollector:
 
         assert told["timeline_attempts_started_total", "care.greet"] == 9
         assert told["timeline_attempts_retried_total", "care.greet"] == 2
+        assert told["timeline_handlers_reentered_total", "care.greet"] == 6
         ended = {state: told["timeline_tasks_ended_total", "care.greet", state] for state in ("completed", "discarded")}
         assert ended == {"completed": 5, "discarded": 1}
         assert told["timeline_tasks_ended_total", "care.greet", "cancelled"] == 3
@@ -169,13 +170,15 @@ class TestCollector:
         """A kind that is counted later never takes the name of one before, so that no counter falls."""
         monkeypatch.setattr(collecting, "MOST_TASKS", 2)
         for key, started in (("care.a", 1), ("care.b", 2), ("care.c", 4)):
-            Total.objects.create(task_key=key, started=started, lateness=[started], late_seconds=started)
+            sums = {"late_seconds": started, "reentered": started}
+            Total.objects.create(task_key=key, started=started, lateness=[started], **sums)
 
         told = values()
 
         named = {key[1]: value for key, value in told.items() if key[0] == "timeline_attempts_started_total"}
         assert named == {"care.greet": 9, "care.a": 1, collecting.OTHERS: 6}
         assert told["timeline_attempt_lateness_seconds_sum", collecting.OTHERS] == 6
+        assert told["timeline_handlers_reentered_total", collecting.OTHERS] == 6
 
     def test_names_metrics_without_asking_a_database(self, total):
         """A collector is registered while a process starts."""

@@ -28,11 +28,18 @@ def _begun(transactional_db):
 def log(now):
     """Write an entry: ``log(task, "active", "completed", after=3)``, so many seconds after now."""
 
-    def write(task, source, target, *, after=0, code="", attempt=1):
+    def write(task, source, target, *, after=0, code="", attempt=1, **detail):
         seq = task.log.count() + 1
         at = now + timedelta(seconds=after)
         return LogEntry.objects.create(
-            task=task, seq=seq, at=at, from_state=source, to_state=target, attempt=attempt, reason_code=code
+            task=task,
+            seq=seq,
+            at=at,
+            from_state=source,
+            to_state=target,
+            attempt=attempt,
+            reason_code=code,
+            detail=detail,
         )
 
     return write
@@ -75,6 +82,16 @@ class TestRollUp:
 
         figure = Figure.objects.get()
         assert (figure.failed, figure.discarded, figure.started) == (1, 1, 0)
+
+    def test_sums_up_how_often_handlers_were_entered_again(self, make_task, log):
+        """However the attempt ended; what has no such entry adds nothing."""
+        for state, again in (("completed", {"reentered": 2}), ("discarded", {"reentered": 1}), ("completed", {})):
+            log(make_task(state=State(state), attempt=1), "active", state, **again)
+        log(make_task(state=State.RETRYABLE, attempt=1), "active", "retryable", code="error", reentered=1)
+
+        counted()
+
+        assert Total.objects.get().reentered == 4
 
     def test_counts_each_entry_once_in_batches_of_any_size(self, completed, make_task, log):
         counted(size=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,7 @@ from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.requests import EventBody
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.api.serializers import EmissionSerializer
+from timeline.clocks import story_now
 from timeline.exceptions import WrongEntity
 from timeline.features.machines.api import (
     SCOPE,
@@ -29,6 +31,7 @@ from timeline.features.machines.api import (
     key_of,
     refuse_to_stay_for_ever,
 )
+from timeline.features.machines.deadlines import deadlines_kept
 from timeline.features.waits.approve import refuse_decided
 from timeline.models import EntityRef, ScheduledTask, family_of, model_of
 from timeline.models.entities import NO_ENTITY, label_of
@@ -96,7 +99,11 @@ class Events(TimelineAPI):
             raise WrongEntity(problem, _("Give one that is there."), label=ref.label, id=ref.id)
         if not (given["machine"] or given["expect"]):  # A machine has its own word for what it does not know.
             refuse_unknown_event(given["name"], [(ref or NO_ENTITY).label])
-        with atomic(using=using):
+        if ref is None or self.policy.may_emit(self.request.user):
+            kept: AbstractContextManager[None] = nullcontext()
+        else:
+            kept = deadlines_kept(given["name"], ref, now=story_now(using), using=using)
+        with atomic(using=using), kept:
             refuse_decided(event=given["name"], key=given["key"], ref=ref or NO_ENTITY, using=using)
             emission = shortcuts.emit(
                 given["name"],

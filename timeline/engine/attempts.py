@@ -37,8 +37,6 @@ ANY_ATTEMPT = 2**31 - 1
 
 # The log's key for how many attempts in a row ended by a passing error, this one included.
 PASSING: Final = "passing"
-# The log's key for how often the handler was entered before in the attempt, and undone with others.
-REENTERED: Final = "reentered"
 
 _UNDONE: Final = "The handler of %s was entered, is undone, and will be entered again: %s (task %s, attempt %d)"
 

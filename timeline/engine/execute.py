@@ -11,13 +11,14 @@ from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, TypeVar
 
-from timeline.engine.attempts import REENTERED, Attempt
+from timeline.engine.attempts import Attempt
 from timeline.engine.callbacks import Watch
 from timeline.engine.commit_hooks import hooks_apart
 from timeline.engine.invoke import call
 from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record, record_all
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
+from timeline.models.task_records import REENTERED
 from timeline.store.database_errors import catching, drop_if_lost
 from timeline.store.isolation_level import atomic
 from timeline.store.transition import Write

@@ -32,7 +32,7 @@ _DATABASE: Final = ("database",)
 _TASK: Final = ("database", "task")
 _BOUNDS: Final = [*map(str, BOUNDS), "+Inf"]
 _COUNTS: Final = ("started", "completed", "failed", "discarded", "cancelled")
-_SECONDS: Final = ("late_seconds", "taken_seconds")
+_SUMS: Final = ("reentered", "late_seconds", "taken_seconds")
 
 logger = logging.getLogger("timeline")
 
@@ -45,6 +45,11 @@ class MetricFamilies:
         self.started = CounterMetricFamily("timeline_attempts_started", "Attempts that began.", labels=_TASK)
         self.retried = CounterMetricFamily(
             "timeline_attempts_retried", "Attempts that failed and are tried again.", labels=_TASK
+        )
+        self.reentered = CounterMetricFamily(
+            "timeline_handlers_reentered",
+            "Entries of handlers that were undone through no fault of theirs, and repeated in the same attempt.",
+            labels=_TASK,
         )
         self.ended = CounterMetricFamily(
             "timeline_tasks_ended", "Tasks that ended, by the state they ended in.", labels=(*_TASK, "state")
@@ -97,6 +102,7 @@ class MetricFamilies:
     def _add_total(self, labels: list[str], total: Total) -> None:
         self.started.add_metric(labels, total.started)
         self.retried.add_metric(labels, total.failed)
+        self.reentered.add_metric(labels, total.reentered)
         for state in sorted(FINAL):
             self.ended.add_metric([*labels, state.value], getattr(total, state))
         self.lateness.add_metric(labels, _buckets(total.lateness), total.late_seconds)
@@ -118,7 +124,7 @@ def _named(totals: Sequence[Total]) -> list[Total]:
         return list(totals)
     rest = Total(task_key=OTHERS)
     for total in totals[MOST_TASKS:]:
-        for name in (*_COUNTS, *_SECONDS):
+        for name in (*_COUNTS, *_SUMS):
             setattr(rest, name, getattr(rest, name) + getattr(total, name))
         rest.lateness = merged(rest.lateness, total.lateness)
         rest.duration = merged(rest.duration, total.duration)

@@ -41,8 +41,14 @@ class Figure(Counts):
 
 
 class Total(Counts):
-    """One row for each task key, kept for ever; ``late_seconds`` and ``taken_seconds`` sum up what the counts count."""
+    """
+    One row for each task key, kept for ever; ``late_seconds`` and ``taken_seconds`` sum up what the counts count.
 
+    ``reentered`` counts how often handlers were entered again within an attempt, because what they shared was undone.
+    """
+
+    # By the database as well: processes of a version that does not know it insert rows, too.
+    reentered = models.PositiveBigIntegerField(default=0, db_default=0)
     late_seconds = models.FloatField(default=0)
     taken_seconds = models.FloatField(default=0)
 

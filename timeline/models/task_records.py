@@ -13,6 +13,7 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.models.task import ScheduledTask
 
 MAX_NAME = 150
+REENTERED = "reentered"  # In an entry's detail: how often the handler was entered before in the attempt, and undone.
 PROGRESS = "(progress)"  # The name of the one note of a task. No step can have this name.
 
 

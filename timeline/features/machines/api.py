@@ -113,8 +113,8 @@ def asking_machine(given: dict[str, Any]) -> Definition | None:
 
 
 def refuse_to_stay_for_ever(run: TimelineRun, definition: Definition, event: str, *, using: str) -> None:
-    """Raise ``Throttled`` if an event made a run enter its state again, with new timers, ``MOST_STAYS`` times in a row."""
-    if definition.machine is None or definition.machine.takes(run.state).get(event) is not STAY:
+    """Raise ``Throttled`` if events made a run enter its state again, and do its tasks again, ``MOST_STAYS`` times in a row."""
+    if definition.machine is None or definition.machine.takes(run.state).get(event) not in (STAY, run.state):
         return
     entries = RunEntry.objects.using(using).filter(run=run.pk)
     came = entries.exclude(from_state=F("to_state")).order_by("-seq").values_list("seq", flat=True).first()

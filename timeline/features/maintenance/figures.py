@@ -11,12 +11,14 @@ from typing import Any, Final, NamedTuple
 
 from django.db import connections
 from django.db.models import Q
+from django.db.models.fields.json import KT
 
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Figure, LogEntry, RollUp, Total
 from timeline.models.figures import Counts
+from timeline.models.task_records import REENTERED
 from timeline.store.poll_queries import polling
 
 # Seconds. A duration is in the first bucket whose bound it does not exceed; longer ones are in a last bucket without a bound.
@@ -27,7 +29,7 @@ SIZE: Final = len(BOUNDS) + 1
 BATCH: Final = 5000
 _COUNTS: Final = ("started", "completed", "failed", "discarded", "cancelled")
 _BUCKETS: Final = ("lateness", "duration")
-_SECONDS: Final = ("late_seconds", "taken_seconds")
+_IN_TOTALS: Final = ("reentered", "late_seconds", "taken_seconds")
 _FAILURES: Final = frozenset({ReasonCode.ERROR, ReasonCode.TIMEOUT, ReasonCode.WORKER_LOST})
 _BY_ITSELF: Final = frozenset({State.COMPLETED, State.RETRYABLE, State.DISCARDED})
 AN_HOUR = timedelta(hours=1)
@@ -72,6 +74,7 @@ class _Sums:
     cancelled: int = 0
     lateness: list[int] = field(default_factory=lambda: [0] * SIZE)
     duration: list[int] = field(default_factory=lambda: [0] * SIZE)
+    reentered: int = 0
     late_seconds: float = 0.0
     taken_seconds: float = 0.0
 
@@ -134,14 +137,15 @@ def _summed(after: int, upto: int, using: str) -> dict[tuple[datetime, str], _Su
     """Sum up the entries with some numbers that say that a task started, or that an attempt or the task ended."""
     entries = LogEntry.objects.using(using).filter(pk__gt=after, pk__lte=upto)
     told = entries.filter(Q(to_state__in=[State.ACTIVE, *sorted(FINAL)]) | Q(from_state=State.ACTIVE))
-    columns = ("at", "from_state", "to_state", "reason_code", "attempt", "task__task_key")
+    columns = ("at", "from_state", "to_state", "reason_code", "attempt", KT(f"detail__{REENTERED}"), "task__task_key")
     times = ("task__attempt", "task__scheduled_at", "task__started_at")
     sums: dict[tuple[datetime, str], _Sums] = defaultdict(_Sums)
-    for at, source, target, code, attempt, key, latest, due, begun in told.values_list(*columns, *times):
+    for at, source, target, code, attempt, again, key, latest, due, begun in told.values_list(*columns, *times):
         if source == target:
             continue
         hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
         some = sums[hour, key]
+        some.reentered += int(again or 0)
         if target == State.ACTIVE:
             some.started += 1
             if due <= at:  # Otherwise the attempt has ended since, and the row has the due time of the next one.
@@ -181,10 +185,10 @@ def _add_to_totals(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
     for (_hour, key), some in sorted(sums.items(), key=lambda item: item[0]):
         total = known.get(key) or new.setdefault(key, Total(task_key=key))
         _raise(total, some)
-        for name in _SECONDS:
+        for name in _IN_TOTALS:
             setattr(total, name, getattr(total, name) + getattr(some, name))
     totals.bulk_create(new.values())
-    totals.bulk_update(known.values(), [*_COUNTS, *_BUCKETS, *_SECONDS], batch_size=100)
+    totals.bulk_update(known.values(), [*_COUNTS, *_BUCKETS, *_IN_TOTALS], batch_size=100)
 
 
 def _raise(counts: Counts, some: _Sums) -> None:

@@ -159,16 +159,15 @@ class Preview(TimelineAPI):
     def _tried(self, given: dict[str, Any], ref: EntityRef, seen: Iterable[Definition], using: str) -> Tried:
         """Read what is tried, as far as the user may; only fields that tasks they see are anchored to."""
         run, event = given.get("start"), given.get("event")
-        if not self.policy.may_emit(self.request.user) and (
-            run or (event and not self._is_asked(event["name"], ref, using))
-        ):
+        may_emit = self.policy.may_emit(self.request.user)
+        if not may_emit and (run or (event and not self._is_asked(event["name"], ref, using))):
             raise PermissionDenied
         anchors = given.get("anchors", {})
         known = sorted({name for definition in seen for name in definition.anchor_fields})
         for name in anchors:
             if name not in known:
                 raise not_anchored(name, known)
-        said = {"event": event["name"], "payload": event["payload"]} if event else {}
+        said = {"event": event["name"], "payload": event["payload"], "is_asked": not may_emit} if event else {}
         return Tried(fields=anchors, **(run or {}), **said)
 
     def _is_asked(self, event: str, ref: EntityRef, using: str) -> bool:

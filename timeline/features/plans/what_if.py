@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -17,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
 from timeline.exceptions import InvalidInput
+from timeline.features.machines.deadlines import deadlines_kept
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
 from timeline.models.families import kinds_of
 from timeline.models.statements import Among
@@ -25,7 +28,7 @@ from timeline.operations.events import refuse_unknown_event
 from timeline.operations.reconcile import reconcile
 from timeline.operations.start import start
 from timeline.reading.explanation import why
-from timeline.reading.outlook import foreseen_of
+from timeline.reading.outlook import Ahead, ahead_of
 from timeline.reading.reason_texts import recall
 from timeline.registry import registry
 from timeline.store.isolation_level import atomic
@@ -46,7 +49,11 @@ MOST_SHOWN: Final = 200  # Effects that a face shows.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What to try: values of fields to which tasks are anchored; a run, as for ``start``; an event. Empty: none."""
+    """
+    What to try: values of fields to which tasks are anchored; a run, as for ``start``; an event. Empty: none.
+
+    ``is_asked``: the event comes from somebody who may say it only because a machine asks them.
+    """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
     timeline: str = ""
@@ -55,6 +62,7 @@ class Tried:
     started_at: datetime | None = None
     event: str = ""
     payload: dict[str, Any] = field(default_factory=dict)
+    is_asked: bool = False
 
 
 def try_out(
@@ -67,7 +75,8 @@ def try_out(
 ) -> tuple[Seen, Seen]:
     """
     Look before and after fields of an entity are changed, a run is started and an event is emitted; then undo everything. The
-    changes are made by the usual code, so the effects are the same as in earnest. The entity is locked from the first on.
+    changes are made by the usual code, so the effects are the same as in earnest: for that, it takes the same locks, until they
+    are undone. What takes long about ``look`` is for the caller to do afterwards.
 
     Args:
         look: Called before the transaction, and in it after the changes; reads the database.
@@ -100,7 +109,9 @@ def try_out(
             start(timeline=change.timeline, entity=ref, now=now, using=using, **run)
         if change.event:
             given: dict[str, Any] = {"key": "", "payload": change.payload, "actor": "", "occurred_at": None}
-            emit(name=change.event, entity=ref, now=now, using=using, **given)
+            kept = deadlines_kept(change.event, ref, now=now, using=using) if change.is_asked else nullcontext()
+            with kept:
+                emit(name=change.event, entity=ref, now=now, using=using, **given)
         after = look()
         transaction.set_rollback(True, using=using)
     return before, after
@@ -189,12 +200,24 @@ class Effect(NamedTuple):
         return f"{said}: {self.why}" if self.why else said
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
-    """What an entity has ahead: open tasks, with those open in an earlier snapshot; times of follow-ups by run and task key."""
+    """
+    What an entity has ahead: open tasks, with those open in an earlier snapshot; and what was read to foresee follow-ups, which
+    is done when they are asked for: by then, nothing is locked any more.
+    """
 
     rows: dict[UUID, ScheduledTask]
-    foreseen: dict[tuple[UUID, str], list[datetime | None]]
+    ahead: Ahead
+    now: datetime
+
+    @cached_property
+    def foreseen(self) -> dict[tuple[UUID, str], list[datetime | None]]:
+        """Times of follow-ups by run and task key."""
+        expected: dict[tuple[UUID, str], list[datetime | None]] = defaultdict(list)
+        for run, outlook in self.ahead.foresee(now=self.now):
+            expected[run.pk, outlook.task_key].append(outlook.expected_at)
+        return dict(expected)
 
 
 def looker(
@@ -231,11 +254,8 @@ def snapshot(
     ended = [key for key in known if key not in rows]
     rows |= {task.pk: task for task in tasks.filter(Among(ended)).select_related("run")} if ended else {}
     recall([rows[key] for key in ended if key in rows], using=using)
-    expected: dict[tuple[UUID, str], list[datetime | None]] = defaultdict(list)
     runs = TimelineRun.objects.using(using).open().for_entity(ref)
-    for run, outlook in foreseen_of(seen(runs), now=now, using=using):
-        expected[run.pk, outlook.task_key].append(outlook.expected_at)
-    return Snapshot(rows, dict(expected))
+    return Snapshot(rows, ahead_of(seen(runs), using=using), now)
 
 
 def effects(before: Snapshot, after: Snapshot) -> list[Effect]:
