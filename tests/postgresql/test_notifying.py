@@ -15,7 +15,7 @@ from timeline import Timeline, task
 from timeline.models import ScheduledTask
 from timeline.shortcuts import run_now, schedule
 from timeline.signals import CHANNEL
-from timeline.store import notify
+from timeline.store import signal_dispatch as notify
 from timeline.testing import only_timelines
 from timeline.worker.listener import listen_on, own_connection
 

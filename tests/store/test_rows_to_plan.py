@@ -14,7 +14,7 @@ from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.machine_rows import wanted_of
 from timeline.registry import registry
 from timeline.shortcuts import emit, start
-from timeline.store.rows_to_plan import RowToPlan, lock_rows_to_go_on, lock_rows_to_plan, read_rows_to_plan
+from timeline.store.locks import RowToPlan, lock_rows_to_go_on, lock_rows_to_plan, read_rows_to_plan
 from timeline.testing import only_timelines
 
 

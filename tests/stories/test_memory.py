@@ -26,7 +26,7 @@ from timeline.operations.enroll import foresee_enrolling
 from timeline.operations.sets import pages
 from timeline.registry import registry
 from timeline.shortcuts import enroll, redrive_group
-from timeline.store.rows_to_plan import RowToPlan
+from timeline.store.locks import RowToPlan
 from timeline.testing import only_timelines
 
 BATCH = 4

@@ -13,7 +13,6 @@ from uuid import UUID
 from django.db import DatabaseError, connections
 
 from timeline.engine.attempts import Attempt
-from timeline.engine.commit_hooks import hooks_apart
 from timeline.engine.execute import (
     Executed,
     Outcome,
@@ -22,6 +21,7 @@ from timeline.engine.execute import (
     call_in_time,
     deadly,
     execute_each,
+    hooks_apart,
     is_time_up,
     record_outcomes,
     undone,

@@ -10,8 +10,17 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Context
 from timeline.engine.attempts import Attempt, still_ours
-from timeline.engine.commit_hooks import hooks_apart
-from timeline.engine.execute import Executed, Outcome, Runtime, as_writes, call_in_time, deadly, is_time_up, undone
+from timeline.engine.execute import (
+    Executed,
+    Outcome,
+    Runtime,
+    as_writes,
+    call_in_time,
+    deadly,
+    hooks_apart,
+    is_time_up,
+    undone,
+)
 from timeline.engine.invoke import equip, refusal, returned
 from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.precheck import look_again

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from itertools import islice
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
 
-from django.utils import translation
+from django.utils import timezone, translation
 
 import timeline
 from timeline import reasons
 from timeline.conf import get_settings
 from timeline.definition import Retry
 from timeline.engine.attempts import PASSING, Attempt
-from timeline.engine.precheck_rules import next_opening
-from timeline.exceptions import Cancel, Discard, Rest, RetryAfter
+from timeline.exceptions import Cancel, Discard, Rest, RetryAfter, UnreadableEntity
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
-from timeline.store.database_errors import is_passing
+from timeline.models.facts import zone_of
+from timeline.store.database_errors import catching, is_passing
 from timeline.store.transition import Write
+
+logger = logging.getLogger("timeline")
 
 LENGTH: Final = 16  # Hex digits.
 MAX_READ: Final = 2_000  # Characters of a message.
@@ -215,3 +219,22 @@ def _described(error: BaseException) -> dict[str, str]:
         "traceback": lines if len(lines) <= MAX_TRACEBACK else f"…{lines[-MAX_TRACEBACK:]}",
     }
     return {name: text.replace("\x00", "").encode(errors="replace").decode() for name, text in described.items()}
+
+
+def next_opening(attempt: Attempt, at: datetime) -> datetime:
+    """When a task is tried again that would otherwise be tried at the given time."""
+    hours = attempt.declared.options.window
+    if hours is None or attempt.task.run_id is None:
+        return at
+    caught: list[Exception] = []
+    with catching(caught):
+        return hours.next_open(at, zone_for(attempt))
+    logger.error("%s is tried again without its window, which cannot be read.", attempt.task, exc_info=caught[0])
+    return at
+
+
+def zone_for(attempt: Attempt) -> tzinfo:
+    """The zone of a task's entity; the site's where it cannot be read."""
+    with suppress(UnreadableEntity):
+        return zone_of(attempt.definition, attempt.entity)
+    return timezone.get_default_timezone()

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
+from django.db.models import Model, Q
+from django.utils import translation
+
 from timeline import reasons
-from timeline.engine.attempts import Attempt, still_ours
+from timeline.engine.attempts import Attempt, guard_reason, still_ours
 from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
-from timeline.engine.failures import LOOKS_AGAIN_SOON, failed, rested
-from timeline.engine.precheck_rules import guarded, is_outside, not_seen, superseded
-from timeline.exceptions import Rest
+from timeline.engine.failures import LOOKS_AGAIN_SOON, failed, rested, zone_for
+from timeline.exceptions import DateOutOfRange, NaiveDatetime, Rest
+from timeline.features.machines.visits import is_of_unknown_state, left
 from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
-from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.entities import Entities
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
+from timeline.models.entities import Entities, keys_of
+from timeline.models.facts import anchors_of, is_of_visit, zone_of
 from timeline.models.families import kinds_of
 from timeline.models.statements import Among
 from timeline.operations.leave import exits_since
-from timeline.store.database_errors import catching
+from timeline.planning.rows import is_due_by_decision
+from timeline.store.database_errors import catching, is_passing
+from timeline.store.entity_locks import surely_gone
 from timeline.store.returned_rows import read_entities, read_models
 from timeline.store.transition import Write
+from timeline.timing import When
 
 # The task was pruned with its run while its worker gave no signs. Nobody reads this reason: there is no row to write it to.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
@@ -184,3 +193,103 @@ def _outcome_of(
     if refused.code == ReasonCode.HOLD:  # Its due time stays; nothing is counted, and no budget touched.
         return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=refused, entered=False)
     return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused, entered=False)
+
+
+logger = logging.getLogger("timeline")
+
+
+def guarded(attempts: Iterable[Attempt], *, using: str) -> dict[UUID, Reason | Exception]:
+    """By task id, why it must not run, or its guard's error; not of half-done tasks. Usually one statement for each guard."""
+    asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
+    for attempt in (attempt for attempt in attempts if not attempt.has_records):
+        for option, _guard in attempt.declared.query_guards:
+            asked[attempt.task.task_key, option].append(attempt)
+    refused: dict[UUID, Reason | Exception] = {}
+    for (_task_key, option), group in asked.items():
+        refused = _asked(group, option, using) | refused  # What ends a series is checked first, and stands.
+    return refused
+
+
+def _asked(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason | Exception]:
+    """Check one guard for tasks of one kind: for all together, and for each alone if the database refuses that."""
+    caught: list[Exception] = []
+    with catching(caught):
+        return dict(_no_of(attempts, option, using))
+    if is_passing(caught[0]):
+        raise caught[0]
+    if len(attempts) == 1:
+        return {attempts[0].task.id: caught[0]}
+    return {task_id: no for attempt in attempts for task_id, no in _asked([attempt], option, using).items()}
+
+
+def _no_of(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason]:
+    """The tasks that the guard refuses."""
+    guard = attempts[0].declared.guards[option]
+    holds = _matching(attempts, guard, using)
+    no = [attempt for attempt in attempts if (attempt.task.entity_ref in holds) is (option != "only_if")]
+    return {attempt.task.id: guard_reason(option, guard) for attempt in no}
+
+
+def _matching(attempts: Sequence[Attempt], guard: Q, using: str) -> set[EntityRef]:
+    label = attempts[0].definition.label
+    model: type[Model] | None = model_of(label)
+    if model is None:
+        return set()
+    keys: list[Any] = keys_of(model, (attempt.task.entity_ref for attempt in attempts))
+    matching = model._base_manager.using(using).filter(Among(keys)).filter(guard)
+    return {EntityRef(label, str(key)) for key in matching.values_list("pk", flat=True)}
+
+
+def superseded(attempt: Attempt, now: datetime) -> Reason | Rest | None:
+    """Refuse a row whose anchor now gives another time; if a changed schedule gives a later one, it is not yet time."""
+    task, when = attempt.task, attempt.declared.when
+    if task.run_id is None:
+        return None
+    run = task.run
+    if when is not None and when.during and (run is None or not is_of_visit(task, run, when)):
+        return _not_of_visit(attempt, when)
+    if when is None or (when.anchor_in(run.state) if run else when.anchor) != task.anchor:
+        return reasons.PLANNED_OTHERWISE()
+    try:
+        value = _anchor_value(attempt, when.field_name)
+        if value is None or value != task.anchor_value:
+            return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
+        is_other = task.definition_hash != attempt.declared.fingerprint
+        if is_other and not is_due_by_decision(task.nominal_at, task.scheduled_at, task.planned_at):
+            at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
+            # The nominal time is unchanged: if it is due before that, its window or a person has moved it.
+            return reasons.NOT_YET() if at > now and at != task.nominal_at else None
+    except NaiveDatetime as error:
+        return reasons.WITHOUT_ZONE(anchor=error.field)
+    except DateOutOfRange as error:
+        with translation.override("en"):
+            return reasons.OUT_OF_RANGE(anchor=error.field, value=error.value)
+    return None
+
+
+def _not_of_visit(attempt: Attempt, when: When) -> Reason | Rest:
+    """Its run has left its states. If its state is one that only other code has, it rests: a deploy must call nothing off."""
+    run, machine = attempt.task.run, attempt.definition.machine
+    if run is not None and is_of_unknown_state(attempt.task.occurrence, str(run.moves), run.state, machine):
+        return Rest(reasons.STATE_UNKNOWN(state=run.state))
+    return left(attempt.task.anchor, when)
+
+
+def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:
+    if not field_name:
+        return attempt.task.anchor_value
+    return anchors_of(attempt.definition, attempt.entity)[field_name]
+
+
+def not_seen(tasks: Collection[ScheduledTask], *, using: str) -> dict[UUID, Rest]:
+    """Those of some tasks without an entity that cannot be proved to have lost it, each with why it rests."""
+    gone = surely_gone({task.entity_ref for task in tasks}, using=using)
+    return {task.id: Rest(reasons.NOT_SEEN()) for task in tasks if task.entity_ref not in gone}
+
+
+def is_outside(attempt: Attempt) -> Reason | None:
+    """Why a task is cancelled whose time is outside its window, if the window says "cancel" and nobody chose this time."""
+    task, hours = attempt.task, attempt.declared.options.window
+    if hours is None or hours.outside != "cancel" or task.run_id is None or task.scheduled_at != task.nominal_at:
+        return None
+    return None if hours.is_open(task.nominal_at, zone_for(attempt)) else reasons.OUTSIDE(hours=hours.said)

@@ -28,9 +28,8 @@ from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
 from timeline.store.isolation_level import atomic
 from timeline.store.locks import in_transaction, lock_entity_now
-from timeline.store.notify import announce
 from timeline.store.returned_rows import COLUMNS, FIELDS, RawRow, rows_of
-from timeline.store.signal_dispatch import is_heard, tell_ended
+from timeline.store.signal_dispatch import announce, is_heard, tell_ended
 from timeline.store.transition import MAX_REASON, Write, advance, apply
 from timeline.store.transition_sql import ALWAYS
 

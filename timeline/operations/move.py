@@ -20,7 +20,7 @@ from timeline.planning import Times
 from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
 from timeline.store.new_rows import create_tasks, expiry_at, next_revision
-from timeline.store.notify import announce
+from timeline.store.signal_dispatch import announce
 from timeline.store.transition import Write, apply
 from timeline.timing import check_time
 from timeline.timing.offsets import Offset

@@ -32,12 +32,10 @@ from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.entity_locks import surely_gone
 from timeline.store.isolation_level import atomic
-from timeline.store.locks import lock_runs
+from timeline.store.locks import lock_rows_to_plan, lock_runs
 from timeline.store.multi_query import pipelining
 from timeline.store.new_rows import new_task, send_tasks
-from timeline.store.notify import announce
-from timeline.store.rows_to_plan import lock_rows_to_plan
-from timeline.store.signal_dispatch import may_hosts_write
+from timeline.store.signal_dispatch import announce, may_hosts_write
 from timeline.store.transition import Write, send_writes
 from timeline.timing import When
 

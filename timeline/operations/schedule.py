@@ -23,7 +23,7 @@ from timeline.store.entity_locks import lock_of
 from timeline.store.insert import as_stored, fields_of, new_row, writers_of
 from timeline.store.locks import in_transaction, lock_entity_now
 from timeline.store.new_rows import columns_of, complete, create_missing, options_of, state_at
-from timeline.store.notify import announce_times
+from timeline.store.signal_dispatch import announce_times
 from timeline.timing import check_time
 
 SET_HERE: Final = frozenset({"state", "created_at"})

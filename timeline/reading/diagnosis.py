@@ -30,7 +30,7 @@ from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 from timeline.store.multi_query import Words, gather
 from timeline.store.triggers import missing_among
-from timeline.timing.instants import in_utc
+from timeline.timing.offsets import in_utc
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

@@ -26,7 +26,7 @@ from timeline.reading.masks import masked, masked_entry, without_people, without
 from timeline.reading.reason_texts import retold
 from timeline.registry import registry
 from timeline.timing import in_utc
-from timeline.timing.instants import told_apart
+from timeline.timing.offsets import told_apart
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise

@@ -12,7 +12,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from timeline.dialects import dialect_of
-from timeline.timing.instants import in_utc
+from timeline.timing.offsets import in_utc
 
 LONG: Final = timedelta(minutes=5)  # A shorter transaction is nothing to tell.
 MANY: Final = 50_000  # Dead rows: about 17,000 tasks that were run meanwhile.

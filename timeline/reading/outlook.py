@@ -22,7 +22,7 @@ from timeline.models.facts import plan_of
 from timeline.models.machine_rows import wanted_of
 from timeline.planning import Create, Foreseen, Plan
 from timeline.registry import registry
-from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
+from timeline.store.locks import RowToPlan, read_rows_to_plan
 from timeline.timing import LATEST, check_time
 
 

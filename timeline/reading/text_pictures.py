@@ -21,7 +21,7 @@ from timeline.reading.reason_texts import recall
 from timeline.reading.timeline_pictures import guards_of, starts_of
 from timeline.registry import registry
 from timeline.timing import in_utc
-from timeline.timing.instants import told_apart, where_apart
+from timeline.timing.offsets import told_apart, where_apart
 
 if TYPE_CHECKING:
     from timeline.definition import Definition

@@ -19,7 +19,7 @@ from timeline.models.kin import names_of
 from timeline.planning import Create
 from timeline.registry import registry
 from timeline.store.insert import new_row, send_missing
-from timeline.store.notify import announce_times
+from timeline.store.signal_dispatch import announce_times
 
 _CARRIED_ON: Final = (  # The columns that the next revision of a row takes from it.
     *("run_id", "task_key", "occurrence", "entity_label", "entity_id", "cause_id", "payload"),

@@ -26,7 +26,7 @@ from timeline.registry import registry
 from timeline.runs import end, ending
 from timeline.store.insert import Grid, Insertion, as_stored, insert_in_turn
 from timeline.store.new_rows import declared_columns, first_look, planned_columns, state_at
-from timeline.store.notify import announce
+from timeline.store.signal_dispatch import announce
 from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.

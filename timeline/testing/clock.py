@@ -14,6 +14,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from timeline.clocks import story_time
+from timeline.conf import get_settings
 from timeline.dispatch.poll import long_work, stage
 from timeline.engine.groups import run
 from timeline.features.holds.release import release_due
@@ -22,7 +23,8 @@ from timeline.features.recurring.verbs import recur
 from timeline.hooks import Poll, hooks
 from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
-from timeline.store.poll_queries import Signed
+from timeline.registry import registry
+from timeline.store.poll_queries import sign
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.present import present_test, running
 from timeline.testing.scope import AheadInTest, ClockScope, autostart
@@ -152,8 +154,8 @@ class StoryClock:
         self._scope.begin()
         ran: list[ScheduledTask] = []
         end = None if callable(until) else check_time("until", until)
-        poll = Poll(lambda: self.now, self.using, Signed(some_in_bulk=True))
-        while long_work(poll):
+        signed = sign(get_settings().POLL_INTERVAL, using=self.using)
+        while long_work(Poll(lambda: self.now, self.using, signed)):
             pass
         while not (callable(until) and until()):
             ready = self._next(end)
@@ -187,7 +189,8 @@ class StoryClock:
     def _next(self, end: datetime | None) -> ScheduledTask | None:
         """What runs next: of what is due the first by priority, else the soonest."""
         while True:
-            recur(self._ahead, now=self.now, using=self.using)
+            if any(known.recurring for known in registry):
+                recur(self._ahead, now=self.now, using=self.using)
             held = on_hold(using=self.using)
             if held.targets:
                 release_due(now=self.now, using=self.using)

@@ -6,8 +6,20 @@ clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
 """
 
 from timeline.features.waits.times import approval, wait_for
-from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range, check_time, day_of, in_utc
-from timeline.timing.offsets import Distances, Offset, distances_of_days, distances_of_moments, offset_of
+from timeline.timing.offsets import (
+    EARLIEST,
+    LATEST,
+    Distances,
+    Offset,
+    as_anchor_value,
+    check_range,
+    check_time,
+    day_of,
+    distances_of_days,
+    distances_of_moments,
+    in_utc,
+    offset_of,
+)
 from timeline.timing.repeats import LONGEST_SPREAD, Repeat, is_spread, share_of
 from timeline.timing.states import OF_STATE, Backoff, anchor_of, states_in, told_states
 from timeline.timing.whens import RUN_START, Approval, NamesTask, When, after, at, before, each_of, every, on

@@ -98,6 +98,6 @@ FAULTS: Final = [
     ),
     _fault(
         "the last look does not compare the date",
-        ("engine.precheck_rules:superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
+        ("engine.precheck:superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
     ),
 ]

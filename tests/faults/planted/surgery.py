@@ -16,7 +16,7 @@ from django.db import connection
 
 from tests.faults.harness.roles import ROOT
 from timeline import dialects
-from timeline.store import entity_locks, rows_to_plan, transition_sql
+from timeline.store import entity_locks, locks, transition_sql
 from timeline.store.kept_statements import KEPT
 
 
@@ -85,7 +85,7 @@ def _renew_statements() -> None:
         dialects._read,
         transition_sql.composed,
         entity_locks.lock_statement,
-        rows_to_plan.statement_of_rows,
+        locks.statement_of_rows,
     ):
         remembered.cache_clear()
     if dialects.dialect_of("default").has_trigger_functions and not connection.needs_rollback:

@@ -30,9 +30,9 @@ from timeline.operations.redrive import redrive
 from timeline.policy import POSSIBLE, Action, TimelinePolicy, get_policy
 from timeline.store.database_errors import catching, is_passing, is_usable
 from timeline.store.isolation_level import atomic
-from timeline.store.notify import announce
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.returned_rows import read_models
+from timeline.store.signal_dispatch import announce
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

@@ -16,7 +16,7 @@ from timeline.models import Opening, ScheduledTask
 from timeline.payloads import check_text, clip, unfit
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
 from timeline.store.isolation_level import atomic
-from timeline.store.notify import announce
+from timeline.store.signal_dispatch import announce
 
 
 def open_limit(

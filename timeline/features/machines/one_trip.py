@@ -24,9 +24,8 @@ from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.statements import as_array, element_type, target_of
 from timeline.store.changes import Write, as_changes
 from timeline.store.insert import as_stored, fields_of, writers_of
-from timeline.store.notify import announce_times
 from timeline.store.returned_rows import row_read
-from timeline.store.signal_dispatch import tell_written
+from timeline.store.signal_dispatch import announce_times, tell_written
 from timeline.store.transition import notice
 from timeline.store.transition_sql import PARAMETER, composed
 

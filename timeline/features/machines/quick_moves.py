@@ -21,8 +21,8 @@ from timeline.operations.reconcile import changes_of, plans_of, reconcile_locked
 from timeline.operations.sets import PORTION
 from timeline.registry import registry
 from timeline.store.insert import Insertion
+from timeline.store.locks import lock_rows_to_plan
 from timeline.store.multi_query import can_pipeline, pipelining
-from timeline.store.rows_to_plan import lock_rows_to_plan
 from timeline.store.signal_dispatch import may_hosts_write
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ from timeline.models.facts import plan_of
 from timeline.models.machine_rows import tries_of
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
+from timeline.store.locks import RowToPlan
 from timeline.store.returned_rows import read_entities
-from timeline.store.rows_to_plan import RowToPlan
 
 MOST: Final = 0.75  # If more of a timeline's runs are in doubt, it is faster to plan all without asking.
 UNASKED: Final = 4  # For so many portions the database is not asked. Then it is asked again, as other runs may differ.

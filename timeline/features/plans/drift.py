@@ -39,9 +39,8 @@ from timeline.registry import registry
 from timeline.store.database_errors import catching
 from timeline.store.entity_locks import rows_there, surely_gone
 from timeline.store.isolation_level import atomic
-from timeline.store.locks import lock_runs
+from timeline.store.locks import RowToPlan, lock_runs, read_rows_to_plan
 from timeline.store.returned_rows import read_models
-from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
 
 logger = logging.getLogger("timeline")
 PLANNED: Final = 500  # How many runs are planned together, if the database cannot decide about them.

@@ -14,7 +14,7 @@ from django.db import DatabaseError, InterfaceError
 
 from timeline.clocks import CountedClock
 from timeline.dialects import dialect_of
-from timeline.engine.commit_hooks import hooks_apart
+from timeline.engine.execute import hooks_apart
 from timeline.exceptions import Discard, InvalidInput, LeaseLost
 from timeline.features.steps.declaration import digest_of
 from timeline.features.steps.store import (

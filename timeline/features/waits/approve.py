@@ -20,7 +20,7 @@ from timeline.operations.seen import Seen, refuse_changed
 from timeline.registry import registry
 from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
-from timeline.store.notify import announce
+from timeline.store.signal_dispatch import announce
 from timeline.store.transition import Write, apply
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from timeline.models.kin import names_of
 from timeline.models.statements import Among
 from timeline.registry import registry
 from timeline.store.database_errors import catching, is_usable
-from timeline.store.notify import announce
 from timeline.store.poll_queries import polling
 from timeline.store.returned_rows import COLUMNS
+from timeline.store.signal_dispatch import announce
 from timeline.store.transition import Write, advance, apply
 
 logger = logging.getLogger("timeline")
