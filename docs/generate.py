@@ -183,7 +183,7 @@ def options() -> str:
     said, defaults = said_of(task), vars(Options())
     rows = [
         (f"`{name}`", f"`{default(defaults[name])}`", linked(name, said.args[name]))
-        for name in inspect.signature(task).parameters
+        for name in said.args
         if name in defaults
     ]
     parts = [

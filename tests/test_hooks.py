@@ -9,7 +9,6 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from timeline import Timeline, after, each_of, hooks, task
-from timeline.definition import check_timelines
 from timeline.exceptions import DefinitionError
 from timeline.features import FEATURES
 from timeline.hooks import Hooks, Rules
@@ -21,7 +20,6 @@ def features(monkeypatch):
 
     def set_to(*names):
         monkeypatch.setattr(hooks, "FEATURES", names)
-        monkeypatch.setattr(check_timelines, "FEATURES", names)
         hooks.rules.cache_clear()
         hooks.hooks.cache_clear()
 
@@ -49,11 +47,11 @@ def module(monkeypatch, tmp_path):
 class TestHooks:
     def test_have_what_all_features_declare_in_the_order_of_the_list(self, features):
         features("waits", "steps")
-        first = [equip.__module__ for equip in hooks.hooks().contexts]
+        first = [name for name, _make in hooks.hooks().parts]
         features("steps", "waits")
 
-        assert first == ["timeline.features.waits.hooks", "timeline.features.steps.hooks"]
-        assert [equip.__module__ for equip in hooks.hooks().contexts] == first[::-1]
+        assert first == ["waiter", "teller"]
+        assert [name for name, _make in hooks.hooks().parts] == first[::-1]
 
     def test_are_empty_without_features(self, features):
         features()
@@ -90,8 +88,11 @@ class TestAbsentFeatures:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ({"limit": 1}, "has limit, and the feature 'limits' is not in FEATURES"),
-            ({"destructive": True, "park_above": 3}, "has destructive, and the feature 'holds' is not in FEATURES"),
+            ({"limit": 1}, "has limit=, an option of the feature 'limits', which is not in FEATURES"),
+            (
+                {"destructive": True, "park_above": 3},
+                "has destructive=, an option of the feature 'holds', which is not in FEATURES",
+            ),
         ],
     )
     def test_refuse_their_options(self, features, options, said):
@@ -107,7 +108,7 @@ class TestAbsentFeatures:
     def test_refuse_what_is_fanned_out(self, features):
         features(*(name for name in FEATURES if name != "fan_out"))
 
-        with pytest.raises(DefinitionError, match="has each_of, and the feature 'fan_out' is not in FEATURES"):
+        with pytest.raises(DefinitionError, match="has each_of\\(…\\), and the feature 'fan_out' is not in FEATURES"):
 
             class Wanting(Timeline):
                 @task(after(days=1))

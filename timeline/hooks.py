@@ -16,11 +16,13 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 
+from timeline import features
 from timeline.features import FEATURES
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ class Rules:
     What a feature asks of a definition.
 
     Args:
+        options: Options of ``@task`` → default. They are read as ``task.options.<name>``.
         of_class: Problems of a class, by all that can be seen without models.
         of_task: Problems of one of its tasks.
         of_parts: Problems of other things that a class declares, each with its name.
@@ -63,6 +66,7 @@ class Rules:
         of_others: Problems that a class has with the others that are registered, given with their models.
     """
 
+    options: tuple[tuple[str, object], ...] = ()
     of_class: tuple[OfClass, ...] = ()
     of_task: tuple[OfTask, ...] = ()
     of_parts: tuple[Callable[[Definition], Iterable[tuple[str, Problem]]], ...] = ()
@@ -233,6 +237,16 @@ def verb(name: str) -> Callable[..., Any]:
             f"self.{name}(…) belongs to a feature of timeline that is not in FEATURES: name it there."
         )
     return found
+
+
+def feature_of_option(name: str) -> str:
+    """The feature that has this option of ``@task``, and is there, though not in the list; empty: none."""
+    for feature in (found.name for found in iter_modules(features.__path__) if found.name not in FEATURES):
+        if find_spec(f"timeline.features.{feature}.rules") is None:
+            continue
+        if name in dict(import_module(f"timeline.features.{feature}.rules").RULES.options):
+            return feature
+    return ""
 
 
 def _merged(what: type[Told], module: str, name: str) -> Told:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import fields
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,6 @@ from timeline.definition.names import MAX_NAME, attribute_problems, is_name, ref
 from timeline.definition.retry import Retry
 from timeline.definition.starts import Created
 from timeline.exceptions import DefinitionError
-from timeline.features import FEATURES
 from timeline.features.steps.declaration import Step
 from timeline.hooks import rules
 
@@ -234,6 +232,11 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
 
 
 def _fan_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    if declared.when is not None and declared.when.is_for_each and not rules().occurrences:
+        yield (
+            "has each_of(…), and the feature 'fan_out' is not in FEATURES.",
+            "Name it there, or give another schedule.",
+        )
     when = declared.when
     fans_out = definition.tasks.get(when.predecessor_name) if when is not None and when.is_for_each else None
     if fans_out is None:
@@ -256,7 +259,6 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
     options = declared.options
     yield from _guard_problems(definition, declared)
     yield from beside_problems(definition, declared)
-    yield from _absent_features(declared)
     for ask in rules().of_task:
         yield from ask(definition, declared)
     yield from _atomic_problems(options)
@@ -277,21 +279,6 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
     if options.drift not in ("rest", "go on"):
         yield f"has drift = {options.drift!r}.", 'Use "rest" or "go on".'
-
-
-def _absent_features(declared: Task[Any, ..., Any]) -> Iterator[Problem]:
-    """Options, and each_of, that belong to a feature which is not in the list."""
-    options = declared.options
-    some = [each for each in fields(options) if each.metadata and getattr(options, each.name) != each.default]
-    used = {each.name: each.metadata["feature"] for each in some}
-    if declared.when is not None and declared.when.is_for_each:
-        used["each_of"] = "fan_out"
-    for name, feature in used.items():
-        if feature not in FEATURES:
-            yield (
-                f"has {name}, and the feature {feature!r} is not in FEATURES.",
-                f"Add {feature!r} there, or leave it out.",
-            )
 
 
 def _atomic_problems(options: Options) -> Iterator[Problem]:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
@@ -16,15 +28,15 @@ from django.utils.translation import gettext as _
 from timeline.definition.declared_once import check_method_once
 from timeline.definition.names import first_paragraph, refuse_keywords
 from timeline.definition.retry import Retry
+from timeline.hooks import rules
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
-    from timeline.features.limits.declaration import Limit
+    from timeline.definition.options import TaskOptions
     from timeline.timing import Approval, When, Window
 
 SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
-PARKED_WITHIN: Final = timedelta(hours=1)
 
 Self_ = TypeVar("Self_")
 Entity = TypeVar("Entity")
@@ -38,7 +50,7 @@ Drift = Literal["rest", "go on"]
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What ``@task`` was told; ``task`` says what each means."""
+    """What ``@task`` was told; ``task`` says what each means. ``more``: the options of features."""
 
     when: When | None = None
     only_if: Guard | None = None
@@ -53,13 +65,18 @@ class Options:
     drift: Drift = "rest"
     aside: bool = False
     spread: timedelta | None = None
-    limit: int | Limit | None = field(default=None, metadata={"feature": "limits"})
     was: str = ""
     window: Window | None = None
     title: str | StrPromise = ""
-    destructive: bool = field(default=False, metadata={"feature": "holds"})
-    park_above: int | None = field(default=None, metadata={"feature": "holds"})
-    park_within: timedelta = PARKED_WITHIN
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Options of features are attributes like the others, with their defaults."""
+        self.__dict__.update(dict(rules().options) | dict(self.more))
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -200,23 +217,8 @@ def task(
     *,
     only_if: Q | None = ...,
     unless: Q | None = ...,
-    atomic: Atomic = ...,
     bulk: int | None = ...,
-    retry: Retry | None = ...,
-    expires: timedelta | None = ...,
-    timeout: timedelta | None = ...,
-    priority: int = ...,
-    queue: str = ...,
-    drift: Drift = ...,
-    aside: bool = ...,
-    spread: timedelta | None = ...,
-    limit: int | Limit | None = ...,
-    was: str = ...,
-    window: Window | None = ...,
-    title: str | StrPromise = ...,
-    destructive: bool = ...,
-    park_above: int | None = ...,
-    park_within: timedelta = ...,
+    **options: Unpack[TaskOptions],
 ) -> Decorator: ...
 @overload
 def task(
@@ -224,22 +226,7 @@ def task(
     *,
     only_if: Callable[[Entity], object],
     unless: Callable[[Entity], object] | Q | None = ...,
-    atomic: Atomic = ...,
-    retry: Retry | None = ...,
-    expires: timedelta | None = ...,
-    timeout: timedelta | None = ...,
-    priority: int = ...,
-    queue: str = ...,
-    drift: Drift = ...,
-    aside: bool = ...,
-    spread: timedelta | None = ...,
-    limit: int | Limit | None = ...,
-    was: str = ...,
-    window: Window | None = ...,
-    title: str | StrPromise = ...,
-    destructive: bool = ...,
-    park_above: int | None = ...,
-    park_within: timedelta = ...,
+    **options: Unpack[TaskOptions],
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -247,22 +234,7 @@ def task(
     *,
     only_if: Q | None = ...,
     unless: Callable[[Entity], object],
-    atomic: Atomic = ...,
-    retry: Retry | None = ...,
-    expires: timedelta | None = ...,
-    timeout: timedelta | None = ...,
-    priority: int = ...,
-    queue: str = ...,
-    drift: Drift = ...,
-    aside: bool = ...,
-    spread: timedelta | None = ...,
-    limit: int | Limit | None = ...,
-    was: str = ...,
-    window: Window | None = ...,
-    title: str | StrPromise = ...,
-    destructive: bool = ...,
-    park_above: int | None = ...,
-    park_within: timedelta = ...,
+    **options: Unpack[TaskOptions],
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -270,22 +242,8 @@ def task(
     *,
     only_if: Callable[[Entity], object],
     unless: Callable[[Entity], object] | Q | None = ...,
-    atomic: Atomic = ...,
     bulk: int,
-    retry: Retry | None = ...,
-    expires: timedelta | None = ...,
-    timeout: timedelta | None = ...,
-    priority: int = ...,
-    queue: str = ...,
-    drift: Drift = ...,
-    aside: bool = ...,
-    spread: timedelta | None = ...,
-    was: str = ...,
-    window: Window | None = ...,
-    title: str | StrPromise = ...,
-    destructive: bool = ...,
-    park_above: int | None = ...,
-    park_within: timedelta = ...,
+    **options: Unpack[TaskOptions],
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -293,46 +251,16 @@ def task(
     *,
     only_if: Q | None = ...,
     unless: Callable[[Entity], object],
-    atomic: Atomic = ...,
     bulk: int,
-    retry: Retry | None = ...,
-    expires: timedelta | None = ...,
-    timeout: timedelta | None = ...,
-    priority: int = ...,
-    queue: str = ...,
-    drift: Drift = ...,
-    aside: bool = ...,
-    spread: timedelta | None = ...,
-    was: str = ...,
-    window: Window | None = ...,
-    title: str | StrPromise = ...,
-    destructive: bool = ...,
-    park_above: int | None = ...,
-    park_within: timedelta = ...,
+    **options: Unpack[TaskOptions],
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
     *,
     only_if: Guard | None = None,
     unless: Guard | None = None,
-    atomic: Atomic = True,
     bulk: int | None = None,
-    retry: Retry | None = None,
-    expires: timedelta | None = None,
-    timeout: timedelta | None = None,
-    priority: int = 0,
-    queue: str = "default",
-    drift: Drift = "rest",
-    aside: bool = False,
-    spread: timedelta | None = None,
-    limit: int | Limit | None = None,
-    was: str = "",
-    window: Window | None = None,
-    title: str | StrPromise = "",
-    destructive: bool = False,
-    park_above: int | None = None,
-    park_within: timedelta = PARKED_WITHIN,
-    **unknown: Any,
+    **options: Any,
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -376,29 +304,11 @@ def task(
     Raises:
         DefinitionError: for any other keyword, as soon as the method is decorated.
     """
-    if unknown:
-        known = [option.name for option in fields(Options)]
-        return partial(refuse_keywords, decorator="@task", given=unknown, known=known)
-    options = Options(
-        when=when,
-        only_if=only_if,
-        unless=unless,
-        atomic=atomic,
-        bulk=bulk,
-        retry=Retry() if retry is None else retry,
-        expires=expires,
-        timeout=timeout,
-        priority=priority,
-        queue=queue,
-        drift=drift,
-        aside=aside,
-        spread=spread,
-        limit=limit,
-        was=was,
-        window=window,
-        title=title,
-        destructive=destructive,
-        park_above=park_above,
-        park_within=park_within,
-    )
-    return partial(Task, options=options)
+    own = {each.name for each in fields(Options)} - {"more"}
+    more = dict(rules().options)
+    if unknown := {name: value for name, value in options.items() if name not in own | more.keys()}:
+        return partial(refuse_keywords, decorator="@task", given=unknown, known=sorted(own | more.keys()))
+    if options.get("retry", True) is None:
+        del options["retry"]
+    told = {name: options.pop(name) for name in more if name in options}
+    return partial(Task, options=Options(when=when, only_if=only_if, unless=unless, bulk=bulk, more=told, **options))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from django.utils.functional import Promise
 
 from timeline.exceptions import DefinitionError
+from timeline.hooks import feature_of_option
 from timeline.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -30,9 +31,13 @@ def refuse_keywords(
 ) -> NoReturn:
     """Say in a ``DefinitionError`` which keyword a decorator does not have, and which may be meant."""
     name = next(iter(given))
+    feature = feature_of_option(name)
     home = getattr(method, "__qualname__", "").rpartition(".")[0].rpartition(".")[2]
     remedy = did_you_mean(name, known, otherwise=f"Known: {', '.join(sorted(known))}.")
     problem = f"has {name}=, which {decorator} does not take."
+    if feature:
+        problem = f"has {name}=, an option of the feature {feature!r}, which is not in FEATURES."
+        remedy = "Name it there, or leave the option out."
     raise DefinitionError(home or decorator, problem, remedy, getattr(method, "__name__", ""))
 
 

@@ -1,6 +1,6 @@
 """
 Tell how attempts and tasks ended, and what states were entered: some signals before the commit (receivers may write), some
-after.
+after. And notify processes that wait for work.
 """
 
 from __future__ import annotations
@@ -234,7 +234,6 @@ def _ending_of(task: ScheduledTask, error: BaseException | None = None, seconds:
     )
 
 
-logger = logging.getLogger("timeline")
 GAP: Final = 0.05  # Seconds between notifications of this process; a listener looks again after a little more.
 _next: dict[str, float] = {}  # Alias → when this process notifies again.
 
@@ -273,4 +272,4 @@ def _notify(using: str) -> None:
         with connection.wrap_database_errors, connection.connection.cursor() as cursor:
             cursor.execute(f"NOTIFY {CHANNEL}")
     except (DatabaseError, InterfaceError) as error:
-        logger.debug("Nobody was notified; polls find it all the same. %s", error)
+        logging.getLogger("timeline").debug("Nobody was notified; polls find it all the same. %s", error)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from timeline.definition.handlers import PARKED_WITHIN
+from timeline.features.holds.declaration import PARKED_WITHIN
 from timeline.hooks import Rules
 
 if TYPE_CHECKING:
+    from timeline.definition import Definition, Task
     from timeline.definition.handlers import Options
+    from timeline.hooks import Problem
 
 
 MAX_PARK_ABOVE: Final = 1_000_000
@@ -35,4 +37,11 @@ def brake_problems(options: Options) -> Iterator[tuple[str, str]]:
         yield "has park_within, and no park_above.", "Give destructive=True and park_above, too, or leave it out."
 
 
-RULES = Rules(of_task=(lambda _definition, declared: brake_problems(declared.options),))
+def _of_task(_definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    yield from brake_problems(declared.options)
+
+
+RULES = Rules(
+    options=(("destructive", False), ("park_above", None), ("park_within", PARKED_WITHIN)),
+    of_task=(_of_task,),
+)

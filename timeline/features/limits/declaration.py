@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from timeline.timing.keywords import known_arguments
 
@@ -68,7 +68,16 @@ class Limit:
         return f"{begins}~{digest[:32]}"
 
 
+class LimitOptions(TypedDict, total=False):
+    """
+    Args:
+        limit: How many may run at the same time; or a ``Limit``, which also says what competes. None: any number.
+    """
+
+    limit: int | Limit | None
+
+
 def limit_of(declared: Task[Any, ..., Any]) -> Limit | None:
     """How many of a task may be under way at once; None: any number."""
-    limit = declared.options.limit
+    limit: int | Limit | None = declared.options.limit
     return Limit(limit) if isinstance(limit, int) else limit

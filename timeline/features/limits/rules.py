@@ -55,4 +55,4 @@ def _model_problems(definition: Definition, declared: Task[Any, ..., Any], model
         yield f"has a limit by {limit.by!r}, which {definition.label} does not have.", meant_field(model, limit.by)
 
 
-RULES = Rules(of_task=(limit_problems,), of_task_and_model=(_model_problems,))
+RULES = Rules(options=(("limit", None),), of_task=(limit_problems,), of_task_and_model=(_model_problems,))

@@ -1,0 +1,43 @@
+"""What ``@task`` takes beside its schedule and its guards, for type checkers: options of the core, and of each feature."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypedDict
+
+from timeline.features.holds.declaration import BrakeOptions  # of holds
+from timeline.features.limits.declaration import LimitOptions  # of limits
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from django_stubs_ext import StrPromise
+
+    from timeline.definition.handlers import Atomic, Drift
+    from timeline.definition.retry import Retry
+    from timeline.timing import Window
+
+
+class CoreOptions(TypedDict, total=False):
+    """Those of the core; ``task`` says what each means."""
+
+    atomic: Atomic
+    retry: Retry | None
+    expires: timedelta | None
+    timeout: timedelta | None
+    priority: int
+    queue: str
+    drift: Drift
+    aside: bool
+    spread: timedelta | None
+    was: str
+    window: Window | None
+    title: str | StrPromise
+
+
+class TaskOptions(
+    CoreOptions,
+    LimitOptions,  # of limits
+    BrakeOptions,  # of holds
+    total=False,
+):
+    """All of them."""
