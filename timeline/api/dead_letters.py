@@ -44,7 +44,6 @@ class DeadLettersSerializer(serializers.Serializer[Any]):
     message = serializers.CharField(read_only=True, help_text="Its error; empty where you may not read it.")
 
     def get_title(self, each: DeadLetters) -> str:
-        """In the language of the request."""
         return registry.told(each.task_key)[0]
 
 
@@ -68,8 +67,6 @@ class RedrivenSerializer(serializers.Serializer[Any]):
 
 
 class DeadLetterGroups(TimelineAPI):
-    """What failed, as far as the user may see it."""
-
     parameters = ("group",)
     serializer_class: type[DeadLettersSerializer] = DeadLettersSerializer
 
@@ -92,8 +89,6 @@ class DeadLetterGroups(TimelineAPI):
 
 
 class RedriveGroup(TimelineAPI):
-    """A group that is run again, by those who may."""
-
     @described(
         operation_id="redrive_dead_letters",
         request=RedriveBody,

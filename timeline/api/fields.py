@@ -43,7 +43,6 @@ class InstantField(serializers.DateTimeField):
         super().__init__(**{"default_timezone": UTC, **options})
 
     def to_internal_value(self, value: Any) -> datetime:
-        """Take ISO 8601 text with an offset."""
         moment = read_instant(value) if isinstance(value, str) else None
         if moment is None:
             self.fail("instant")
@@ -54,7 +53,6 @@ class BoundField(InstantField):
     """An aware moment that is compared with: any that can be told."""
 
     def to_internal_value(self, value: Any) -> datetime:
-        """Take ISO 8601 text with an offset."""
         return nearest(super().to_internal_value(value))
 
 
@@ -62,7 +60,6 @@ class TextField(serializers.CharField):
     """Text: a number is none. Blanks around it go."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Take text only."""
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
@@ -72,7 +69,6 @@ class WholeField(serializers.IntegerField):
     """A whole number: text is none, nor is true; 2.0 is one, as JSON Schema has it."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Take numbers only; 60.0 is whole as well."""
         if isinstance(data, float) and data.is_integer():
             data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
@@ -95,7 +91,6 @@ class ObjectField(serializers.JSONField):
     default_error_messages = {"object": gettext_lazy("Give an object.")}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Take an object as it is."""
         if not isinstance(data, dict):
             self.fail("object")
         return data
@@ -112,7 +107,6 @@ class StrictSerializer(serializers.Serializer[Any]):
     least: ClassVar[int] = 0
 
     def to_internal_value(self, data: Any) -> Any:
-        """Refuse what it does not know, by name."""
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
             problem = _("Unknown field. Known: %(names)s.") % {"names": ", ".join(self.fields)}
             raise serializers.ValidationError({name: [problem] for name in unknown})

@@ -99,7 +99,6 @@ class TaskPagination(BasePagination):
     def paginate_queryset(  # type: ignore[override]
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[ScheduledTask]:
-        """Read one page."""
         asked = set(request.query_params.getlist("state"))  # Which the filters have looked at.
         states = asked & set(State.values) or State.values
         self.page = page_of(queryset, request, ordering_of(request), states)  # type: ignore[arg-type]
@@ -107,17 +106,14 @@ class TaskPagination(BasePagination):
         return self.page.tasks
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Answer with the rows and the link."""
         return Response({"next": self.page.next, "results": data})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Describe that."""
         link = {"type": ["string", "null"], "format": "uri", "description": "The next page; null: this is the last."}
         properties = {"next": link, "results": schema}
         return {"type": "object", "required": ["next", "results"], "properties": properties}
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        """Describe the query."""
         return [{"name": name, "in": "query", "required": False, "schema": DESCRIBED[name]} for name in self.parameters]
 
 

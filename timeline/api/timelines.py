@@ -157,8 +157,6 @@ class PartsView(TimelineAPI):
 
 
 class EntityTasks(PartsView):
-    """Of one entity."""
-
     @described(operation_id="entity_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request, label: str, id: str) -> Response:
         """Show an entity's timeline. It has tasks that have not ended, those foreseen, and those that have ended."""
@@ -199,8 +197,6 @@ class UserTasks(PartsView):
 
 
 class MyTasks(UserTasks):
-    """Of the user who asks."""
-
     @described(operation_id="my_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request) -> Response:  # type: ignore[override]
         """Show your own timeline. It has tasks that have not ended, those foreseen, and those that have ended."""

@@ -41,8 +41,6 @@ class Then(models.TextChoices):
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):
-    """Questions asked of holds."""
-
     def open(self) -> HoldQuerySet:
         """Holds that are in force."""
         return self.filter(released_at__isnull=True)
@@ -163,7 +161,6 @@ class Hold(EntityColumns):
 
     @property
     def refs(self) -> list[EntityRef]:
-        """All names of the entity."""
         return [EntityRef(*name) for name in self.names]
 
 

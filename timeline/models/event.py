@@ -12,8 +12,6 @@ from timeline.models.kin import about_entity
 
 
 class EventQuerySet(models.QuerySet["Event"]):
-    """Questions asked of events."""
-
     def for_entity(self, entity: models.Model | EntityRef | None) -> EventQuerySet:
         """Events of this entity, by any name in its family; None: events of no entity."""
         return self.filter(about_entity(entity, using=self.db))

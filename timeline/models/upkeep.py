@@ -17,8 +17,6 @@ KEPT: Final = timedelta(hours=24)
 
 
 class IdentityQuerySet(models.QuerySet["Identity"]):
-    """Questions asked of the one row."""
-
     def unpolled(self, since: timedelta) -> IdentityQuerySet:
         """The row, if nobody has polled for so long, by the real clock of the database."""
         return self.filter(Q(polled_at__isnull=True) | Q(polled_at__lt=MachineTime(-since)))
@@ -77,8 +75,6 @@ class Sign(models.Model):
 
 
 class SweepQuerySet(models.QuerySet["Sweep"]):
-    """Questions asked of parts."""
-
     def resting(self, interval: timedelta) -> SweepQuerySet:
         """Parts whose round is over, and whose next one is not due. The interval counts between beginnings of rounds."""
         return self.filter(Q(ended_at__isnull=False) & Q(begun_at__gt=MachineTime(-interval)))
@@ -103,8 +99,6 @@ class Sweep(models.Model):
 
 
 class AnswerQuerySet(models.QuerySet["Answer"]):
-    """Questions asked of answers."""
-
     def no_longer_kept(self) -> AnswerQuerySet:
         """Answers that are too old, so that their keys may be used for other requests."""
         return self.filter(made_at__lt=MachineTime(-KEPT, once=True))

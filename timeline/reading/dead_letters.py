@@ -41,7 +41,6 @@ class DeadLetters:
         return self.sample.error or self.sample.reason
 
     def as_data(self, *, payload: bool = True) -> dict[str, Any]:
-        """Write it as plain data; ``payload``: it may quote an error."""
         shown = self if payload else self.masked()
         data = {name: getattr(self, name) for name in ("group", "task_key", "count", "first_at", "last_at")}
         return data | {"sample": str(self.sample.pk), "message": shown.message}

@@ -123,12 +123,10 @@ class TaskEntry:
 
     @property
     def last_end_label(self) -> str:
-        """How it ended last, in words."""
         return str(State(self.last_end).label) if self.last_end else ""
 
     @property
     def took(self) -> str:
-        """Its duration, for people."""
         return "" if self.seconds is None else how_long(self.seconds)
 
 
@@ -165,7 +163,6 @@ class TimelineEntry:
     states: list[StateEntry] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
-        """Write it as plain data."""
         return asdict(self)
 
 

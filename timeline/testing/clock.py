@@ -256,5 +256,4 @@ class StoryClock:
 
 
 def _is_free(task: ScheduledTask, using: str) -> bool:
-    """Whether an available task may be under way now."""
     return all(source.is_free(task, using=using) for source in hooks().sources)

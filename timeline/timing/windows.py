@@ -135,7 +135,6 @@ class Window:
         return opens
 
     def _open_within(self, first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, datetime]]:
-        """When it is open between two moments."""
         day, found = first.astimezone(zone).date() - DAY, []
         while day <= last.astimezone(zone).date():
             for opens, closes in self._openings(day, zone):
@@ -147,7 +146,6 @@ class Window:
         return found
 
     def _openings(self, day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
-        """Openings that start on a day, in UTC, the first one first."""
         if day.weekday() not in self.weekdays or self._is_free(day):
             return []
         return _openings(self.spans, day, zone)

@@ -200,7 +200,6 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
             lookup.exception()  # So that nobody is told of it where all have stopped waiting.
 
     async def aclose(self) -> None:
-        """Wait for no look-up any more."""
         lookups = list(self._lookups.values())
         for lookup in lookups:
             lookup.cancel()
@@ -211,7 +210,6 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         raise NotCalled("unix")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -246,7 +244,6 @@ class Pool(httpcore.AsyncConnectionPool):
         self._backend, self._options = backend, options
 
     def create_connection(self, origin: httpcore.Origin) -> httpcore.AsyncConnectionInterface:
-        """Make one to a receiver."""
         return Connection(
             origin=origin,
             ssl_context=self._options["ssl_context"],
@@ -255,7 +252,6 @@ class Pool(httpcore.AsyncConnectionPool):
         )
 
     async def aclose(self) -> None:
-        """Close all."""
         await super().aclose()
         await self._backend.aclose()
 
@@ -274,7 +270,6 @@ def make_pool() -> Pool:
 
 @cache
 def _trusting(file: str | None) -> ssl.SSLContext:
-    """Trust the usual certificates, and those of a file."""
     context: ssl.SSLContext = httpx.create_ssl_context(trust_env=False)
     if file is not None:
         context.load_verify_locations(file)

@@ -57,7 +57,6 @@ class PostOutcome:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the receiver has it."""
         return not self.error
 
 
@@ -105,7 +104,6 @@ async def _send(
 
 
 def _wait(response: httpcore.Response) -> timedelta:
-    """How long the receiver asks to be left alone."""
     if response.status not in ASKING:
         return timedelta()
     said = next((value for name, value in response.headers if name.lower() == b"retry-after"), b"")

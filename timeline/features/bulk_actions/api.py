@@ -74,7 +74,6 @@ class BulkActionSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(SkippedSerializer)
     def get_skipped(self, bulk: BulkAction) -> dict[str, int]:
-        """Each reason, also where there is none."""
         return {why: bulk.skipped.get(why, 0) for why in WHY}
 
 
@@ -94,17 +93,13 @@ class BulkView(TimelineAPI):
     serializer_class: type[BulkActionSerializer] = BulkActionSerializer
 
     def get_bulk_actions(self) -> BulkActionQuerySet:
-        """Where every query starts."""
         return self.policy.visible_bulk_actions(BulkAction.objects.using(self.get_using()), self.request.user)
 
     def told(self, bulk: BulkAction) -> Any:
-        """One as it is answered."""
         return self.serializer_class(bulk).data
 
 
 class BulkActions(BulkView):
-    """Acting in bulk."""
-
     @described(
         operation_id="bulk",
         request=BulkBody,
@@ -167,8 +162,6 @@ class BulkActions(BulkView):
 
 
 class OneBulkAction(BulkView):
-    """One, looked at."""
-
     @described(operation_id="bulk_progress", responses=answers(404, ok=BulkActionSerializer))
     def get(self, request: Request, pk: UUID) -> Response:
         """Say how far it is."""
@@ -176,8 +169,6 @@ class OneBulkAction(BulkView):
 
 
 class StopBulkAction(BulkView):
-    """One, stopped."""
-
     @described(
         operation_id="bulk_stop",
         request=None,

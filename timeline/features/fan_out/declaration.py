@@ -78,20 +78,17 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
 
 
 def refuse_twice(occurrence: str) -> None:
-    """Raise ``InvalidInput`` for what is fanned out already."""
     remedy = _("Give each occurrence of a task once.")
     raise InvalidInput("occurrence", _("%(name)s is given twice."), remedy, name=occurrence)
 
 
 def check_count(count: int) -> None:
-    """Raise ``InvalidInput`` for more occurrences than one attempt may fan out."""
     if count > MAX_OCCURRENCES:
         remedy = _("Give each several things to do, by its payload.")
         raise InvalidInput("occurrences", _("are more than %(most)s."), remedy, most=f"{MAX_OCCURRENCES:,}")
 
 
 def check_size(size: int) -> None:
-    """Raise ``InvalidInput`` for more bytes of payloads than one attempt may fan out."""
     if size > MAX_MEGABYTES * 1024 * 1024:
         remedy = _("Store the data, and give each its key.")
         raise InvalidInput("payloads", _("are more than %(most)s MiB together."), remedy, most=MAX_MEGABYTES)

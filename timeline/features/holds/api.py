@@ -66,12 +66,10 @@ class HoldSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field({"type": ["integer", "null"]})
     def get_park_within_seconds(self, hold: Hold) -> int | None:
-        """As a number."""
         return None if hold.park_within is None else int(hold.park_within.total_seconds())
 
     @extend_schema_field(EntitySerializer(allow_null=True))
     def get_entity(self, hold: Hold) -> dict[str, str] | None:
-        """Label and id."""
         return hold.entity_ref._asdict() if hold.entity_label else None
 
 
@@ -88,17 +86,13 @@ class HoldsView(TimelineAPI):
     serializer_class: type[HoldSerializer] = HoldSerializer
 
     def get_holds(self) -> HoldQuerySet:
-        """Where every query starts."""
         return self.policy.visible_holds(Hold.objects.using(self.get_using()), self.request.user)
 
     def told(self, hold: Hold) -> Any:
-        """A hold as it is answered."""
         return self.serializer_class(hold).data
 
 
 class Holds(HoldsView):
-    """Holds: listed, and made."""
-
     parameters = ("released", "cursor", "limit")
 
     @described(operation_id="holds", parameters=_QUERY, responses=answers(ok=HoldPageSerializer))
@@ -162,8 +156,6 @@ class Holds(HoldsView):
 
 
 class Release(HoldsView):
-    """One hold, ended."""
-
     @described(
         operation_id="hold_release",
         request=ReleaseBody,

@@ -34,7 +34,6 @@ class HeldPlace:
 
     @property
     def state_label(self) -> str:
-        """The state in words."""
         return str(State(self.state).label)
 
     @property
@@ -57,7 +56,6 @@ class LimitEntry:
         return any(place.is_closed for place in self.places)
 
     def as_data(self) -> dict[str, Any]:
-        """Write it as plain data."""
         return asdict(self) | {"closed": self.is_closed}
 
 

@@ -68,14 +68,12 @@ class MachineSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_asked(self, line: Any) -> list[str]:
-        """Events."""
         view = self.context["view"]
         asked: list[str] = view.policy.asked_of(view.request.user, line.run, using=line.run._state.db)
         return asked
 
     @extend_schema_field(EntitySerializer(allow_null=True))
     def get_entity(self, line: Any) -> dict[str, str] | None:
-        """Label and id."""
         return line.run.entity_ref._asdict() if line.run.entity_label else None
 
 
@@ -85,7 +83,6 @@ class AskedThrottle(TimelineThrottle):
     scope_attr = "asked_scope"
 
     def get_rate(self) -> str | None:
-        """Read the rate as it is set now."""
         rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
         rate: str | None = rates.get(SCOPE, RATE)
         return rate

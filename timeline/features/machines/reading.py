@@ -50,7 +50,6 @@ class MachineLine:
 
     @property
     def told(self) -> str:
-        """The state and since when, in words."""
         return state_of(self.run)
 
 

@@ -64,15 +64,12 @@ class EffectSerializer(RowSerializer):
         read_only_fields = fields
 
     def get_title(self, effect: Effect) -> str:
-        """As its timeline says."""
         return registry.told(effect.task_key)[0]
 
     def get_reason_code(self, effect: Effect) -> str:
-        """Of what has a row, and would be gone."""
         return effect.row.reason_code if effect.change == Becomes.GONE and effect.row is not None else ""
 
     def get_reason(self, effect: Effect) -> str:
-        """The text beside the code."""
         return retold(self.shown(effect.row)) if effect.change == Becomes.GONE and effect.row is not None else ""
 
 
@@ -88,7 +85,6 @@ class PreviewSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field({"type": "object", "additionalProperties": {"type": "integer"}})
     def get_counts(self, found: dict[str, list[Effect]]) -> dict[str, int]:
-        """Each change, also where there is none."""
         changes = [effect.change for effect in found["all"]]
         return {change.value: changes.count(change) for change in Becomes}
 
@@ -109,8 +105,6 @@ class _LatestRuns:
 
 
 class Preview(TimelineAPI):
-    """What would come of a change to one entity."""
-
     serializer_class: type[PreviewSerializer] = PreviewSerializer
     throttle_classes = [*TimelineAPI.throttle_classes, TryingThrottle]
 

@@ -134,12 +134,10 @@ class Undecided:
 
     @property
     def since(self) -> datetime:
-        """Since when it waits."""
         return self.until - self.when.offset.exact
 
     @property
     def until(self) -> datetime:
-        """Until when a decision counts."""
         return self.task.nominal_at
 
     @property

@@ -39,8 +39,6 @@ class NotWhileDisabled(APIException):
 
 
 class Acting(WebhooksView):
-    """Base of what is done to one."""
-
     def find(self, pk: UUID) -> Endpoint:
         """The endpoint, for who may change it; ``Endpoint.DoesNotExist`` if they see none, else ``PermissionDenied``."""
         endpoint = self.endpoints().get(pk=pk)
@@ -59,8 +57,6 @@ class Acting(WebhooksView):
 
 
 class Disable(Acting):
-    """Send nothing more to it."""
-
     @described(operation_id="webhook_endpoint_disable", request=ReasonBody, parameters=REPEATABLE, responses=_CHANGED)
     def post(self, request: Request, pk: UUID) -> Response:
         """Disable an endpoint. What waits is cancelled, and can be sent again later. One that is disabled stays as it is."""
@@ -79,8 +75,6 @@ class Disable(Acting):
 
 
 class Enable(Acting):
-    """Send to it again."""
-
     @described(operation_id="webhook_endpoint_enable", request=None, parameters=REPEATABLE, responses=_CHANGED)
     def post(self, request: Request, pk: UUID) -> Response:
         """Enable an endpoint, from now on; replay sends what was cancelled. One that is enabled stays as it is."""
@@ -96,8 +90,6 @@ class Enable(Acting):
 
 
 class Rotate(Acting):
-    """Give it another secret."""
-
     @described(
         operation_id="webhook_endpoint_rotate",
         request=None,
@@ -119,8 +111,6 @@ class Rotate(Acting):
 
 
 class Sample(Acting):
-    """Try it."""
-
     @described(
         operation_id="webhook_endpoint_test",
         request=None,
@@ -132,8 +122,6 @@ class Sample(Acting):
 
 
 class Replay(Acting):
-    """Send again."""
-
     @described(
         operation_id="webhook_endpoint_replay",
         request=ReplayBody,

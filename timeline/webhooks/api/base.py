@@ -42,7 +42,6 @@ class WebhooksView(TimelineAPI):
     """Base. Staff see and do what Django's permissions of the models of this app say; nobody else sees anything."""
 
     def may(self, *permissions: str) -> bool:
-        """Whether who asks has one of these permissions."""
         user = self.request.user
         has = (user.has_perm(f"timeline_webhooks.{permission}") for permission in permissions)
         return bool(getattr(user, "is_staff", False)) and any(has)
@@ -62,7 +61,6 @@ class WebhooksView(TimelineAPI):
         return EndpointSerializer(endpoints, context={"whole": self.may("change_endpoint")}, **options)
 
     def told(self, endpoint: Endpoint) -> Any:
-        """What is answered of one."""
         return self.shown(endpoint).data
 
     def deliveries(self) -> DeliveryQuerySet:
@@ -91,7 +89,6 @@ def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Respo
 
 
 def key_in(request: Request, name: str) -> UUID:
-    """A key from the query; ``ValidationError`` if it is none."""
     try:
         return UUID(request.query_params[name])
     except ValueError:
@@ -99,7 +96,6 @@ def key_in(request: Request, name: str) -> UUID:
 
 
 def moment_in(request: Request, name: str) -> datetime:
-    """A moment from the query; ``ValidationError`` if it is none."""
     if (moment := read_instant(request.query_params[name])) is None:
         raise ValidationError({name: _("Give a moment with its offset, as in 2026-03-01T09:00:00Z.")})
     return nearest(moment)

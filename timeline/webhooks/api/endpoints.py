@@ -52,8 +52,6 @@ _QUERY: Final = [
 
 
 class Endpoints(WebhooksView):
-    """All of them."""
-
     parameters = ("cursor", "limit")
 
     @described(operation_id="webhook_endpoints", parameters=_PAGES, responses=answers(ok=EndpointPageSerializer))
@@ -86,8 +84,6 @@ class Endpoints(WebhooksView):
 
 
 class OneEndpoint(WebhooksView):
-    """One of them."""
-
     @described(
         operation_id="webhook_endpoint",
         parameters=[IF_NONE_MATCH, TAG],
@@ -161,8 +157,6 @@ def answer_with_secret(request: Request, act: Any, *, using: str) -> Response:
 
 
 class Deliveries(WebhooksView):
-    """Many of them."""
-
     parameters = ("endpoint", "state", "since", "until", "cursor", "limit")
 
     @described(operation_id="webhook_deliveries", parameters=_QUERY, responses=answers(ok=DeliveryPageSerializer))
@@ -187,8 +181,6 @@ class Deliveries(WebhooksView):
 
 
 class OneDelivery(WebhooksView):
-    """One of them."""
-
     @described(operation_id="webhook_delivery", responses=answers(404, ok=DeliveryDetailSerializer))
     def get(self, request: Request, pk: int) -> Response:  # noqa: ARG002
         """Read a delivery, with what is sent and the log of its tries."""
