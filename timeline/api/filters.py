@@ -33,8 +33,7 @@ def refuse_unknown_names(meant: Mapping[str, Any], visible: ScheduledTaskQuerySe
     """
     Refuse names that neither the code nor a task that the user may see knows: rows may be about what the code has no longer.
 
-    ``meant`` is looked at for ``timeline``, ``task`` and ``group``; ``within`` is its part of the body, empty: the address. The
-    ``ValidationError`` names the parameter, and the known name that is like it.
+    ``within`` is the part of the body that ``meant`` is; empty: the address. ``ValidationError`` names the parameter.
     """
     for name in NAMES:
         given = meant.get(name) or ""

@@ -64,11 +64,7 @@ def page_of(
     kinds: Callable[[], Collection[str]] | None = None,
     **parameters: str,
 ) -> Page:
-    """
-    Read the page that a request asks for: one query of one row more than shown; of a timeline one more.
-
-    ``parameters`` are added to the link to the next page. Raises ``ValidationError`` for a cursor or a limit that is none.
-    """
+    """Read the page that is asked for, in one query (of a timeline two); ``parameters`` go into the link. ``ValidationError``."""
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)

@@ -63,8 +63,8 @@ class PartsView(TimelineAPI):
         """
         Show the parts asked for. ``refs`` are all names of the entity that timelines are about.
 
-        If it is not ``there``, all the same is asked: the time of an answer must not tell. If ``may_see`` is false, nothing is.
-        ``NotFound`` is raised if there is nothing to see, and the user may not know whether there could be.
+        If it is not ``there``, all the same is asked: the time of an answer must not tell. If not ``may_see``, nothing is
+        shown. ``NotFound``: there is nothing to see, and the user may not know whether there could be.
         """
         part = self._part()
         limit_of(self.request)  # What is foreseen is not cut, but a limit that is none is refused all the same.

@@ -92,14 +92,7 @@ class PayloadTooLarge(InvalidInput):
 
 
 class UnknownName(InvalidInput):
-    """
-    Nothing of this name is registered. Base of ``UnknownTimeline`` and ``UnknownTask``.
-
-    Args:
-        field: Name of the argument.
-        name: As it was given.
-        known: Names that are registered.
-    """
+    """Nothing of this name is registered. Base of ``UnknownTimeline`` and ``UnknownTask``."""
 
     def __init__(self, field: str, name: str, known: list[str]) -> None:
         said = {"name": clipped(name), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}

@@ -50,7 +50,7 @@ class Event(EntityColumns):
 
 class Wake(EntityColumns):
     """
-    A note for polls, which make the tasks due and delete it. Without a ``name``, the entity was deleted.
+    A note for polls, which make the tasks due and delete it; no ``name``: the entity was deleted.
 
     An ``emit`` has locked one entity; for tasks of others, it would wait for their transactions.
     """

@@ -39,7 +39,7 @@ class InStates(Lookup):
 
 def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
     """
-    Narrow tasks to these (sorted) states, so that the first by time are found fast; for a timeline, in two statements.
+    Narrow tasks to these (sorted) states so that the first are found fast; for a timeline, in two statements.
 
     The result may be a union: it can only be ordered by ``scheduled_at`` and key, and cut.
     """

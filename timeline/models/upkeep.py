@@ -27,9 +27,7 @@ class IdentityQuerySet(models.QuerySet["Identity"]):
 
 
 class Identity(models.Model):
-    """
-    One row: ``site`` is in every copy of the database, as in its processes' ``TIMELINE["SITE"]``. ``polled_at``: machine time.
-    """
+    """One row: ``site``, in every copy, is as in its processes' ``TIMELINE["SITE"]``; ``polled_at`` is machine time."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=THE_ONE, editable=False)
     site = models.CharField(max_length=100, blank=True)

@@ -22,11 +22,7 @@ FAILURES: Final = (ReasonCode.ERROR.value, ReasonCode.TIMEOUT.value, ReasonCode.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetters:
-    """
-    Tasks of one key with the same failure, whose fingerprint names the ``group``; ``sample`` was made last.
-
-    ``first_at`` and ``last_at`` say when the first and the last were discarded.
-    """
+    """Tasks of one key that failed alike: ``group`` is the fingerprint, ``sample`` was made last; times of discarding."""
 
     group: str
     task_key: str

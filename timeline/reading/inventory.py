@@ -74,14 +74,7 @@ def _rules_of_clock(recurring: Recurring) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartEntry:
-    """
-    What starts a run.
-
-    Args:
-        kind: ``event``, ``created``, ``clock`` or ``after_run``.
-        said: The name of the event; for other kinds, words.
-        next_at: When the clock starts the next run: as its row says, or where there is none, by its schedule.
-    """
+    """What starts a run: ``kind`` is ``event``, ``created``, ``clock`` (``next_at``: its next run) or ``after_run``."""
 
     kind: str
     said: str
@@ -140,16 +133,7 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """
-    A timeline.
-
-    Args:
-        entity: Label of the model; empty: the system.
-        rules: Its other declarations about runs, in words.
-        exits: Event → name of the exit.
-        tasks, steps: In the declared order.
-        states: Of a machine, in the order of the table; empty for others.
-    """
+    """A timeline. ``entity``: label, empty: the system's. ``rules``: in words. ``exits``: event → name of the exit."""
 
     name: str
     doc: str

@@ -134,11 +134,7 @@ class AxisMark(NamedTuple):
 
 @dataclass(slots=True)
 class Band:
-    """
-    An axis with its cards: the point from which its times count, and the times from left to right.
-
-    ``y`` is the top of the title, ``axis`` that of the axis, ``right`` its right end.
-    """
+    """An axis with its cards; ``y`` is the top of the title, ``axis`` that of the axis, ``right`` its right end."""
 
     title: str
     y: int

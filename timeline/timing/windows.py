@@ -121,11 +121,7 @@ class Window:
         return self.next_open(moment, zone)
 
     def spread_over(self, opens: datetime, share: timedelta, spread: timedelta, zone: tzinfo) -> datetime:
-        """
-        When a task is due that has a share of a spread, from ``opens`` on, at which the window is open.
-
-        Both count only while it is open: tasks do not gather at an opening, and none is due later than the spread allows.
-        """
+        """When a task is due that has a share of a spread: both count only while it is open, from ``opens`` on, when it is."""
         spans = self._open_within(opens, opens + spread, self.zone or zone)
         left = share * (sum((ends - begins for begins, ends in spans), timedelta(0)) / spread)
         for begins, ends in spans:

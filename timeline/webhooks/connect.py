@@ -152,8 +152,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
     """
     Resolves a name once, refuses it if an address is not public, and connects to what it has looked at.
 
-    A look-up keeps a thread until it has an answer. Who wants the same name waits for the same look-up: a silent name takes one
-    thread. Certificates and ``Host`` are still about the name.
+    A look-up keeps a thread until it has an answer; all who want the same name wait for the same one.
     """
 
     def __init__(self) -> None:
@@ -168,13 +167,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """
-        Connect to the first address that answers; a silent one leaves time for those after it.
-
-        Raises:
-            Refused: if one of them may not be called.
-            httpcore.ConnectError: if none answers.
-        """
+        """Connect to the first address that answers; a silent one leaves time for others. ``NotCalled``, ``ConnectError``."""
         problem: Exception = httpcore.ConnectError()
         addresses = await self._resolved(host, port)
         share = get_settings().TIMEOUT.total_seconds() / (len(addresses) + 1)

@@ -51,9 +51,8 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
     """
     Read what a task is to be done for: occurrence → payload of its row, or the occurrences alone.
 
-    Raises:
-        InvalidInput: if an occurrence is no text of 1 to 100 characters or is given twice, or they are too many or too large.
-        NotPlainJSON, PayloadTooLarge: if a payload is not plain JSON, or over 64 KiB.
+    Raises ``InvalidInput`` for an occurrence that is no text of 1 to 100 characters or is given twice, and for too many or too
+    large ones; ``NotPlainJSON``, ``PayloadTooLarge`` for a payload.
     """
     if isinstance(occurrences, str | bytes) or not isinstance(occurrences, Iterable):
         remedy = _("Give a dict from occurrence to payload, or a list of occurrences.")

@@ -21,10 +21,7 @@ TOLD: Final = 5  # How many holders are named, if a key has many.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldPlace:
-    """
-    A place that a task holds. A task that has ended keeps it closed. ``since`` is when its last attempt started, or when it
-    ended; empty: it is on its way to a worker.
-    """
+    """A place that a task holds, or keeps closed. ``since``: its last attempt's start, or its end; empty: it is on its way."""
 
     slot: int
     task_id: str

@@ -89,10 +89,7 @@ class AskedThrottle(TimelineThrottle):
 
 
 def asked_run(given: dict[str, Any], policy: TimelinePolicy, user: Any, *, using: str) -> TimelineRun | None:
-    """
-    The open run whose machine asks a user for an event (body: ``name``, ``machine``, ``entity``). Absent, foreign and ended
-    alike are none, by the same statements.
-    """
+    """The open run whose machine asks a user for an event; None, by the same statements, if absent, foreign or ended."""
     ref = EntityRef(**given["entity"])
     runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline=given["machine"])
     run = runs.order_by("pk").first()
