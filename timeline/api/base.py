@@ -108,22 +108,19 @@ class TimelineThrottle(ScopedRateThrottle):
     """Counts by the scope of the view's request; no rate in ``DEFAULT_THROTTLE_RATES`` means no limit."""
 
     scope_attr = "timeline_scope"
+    named: str = ""  # The rate's name; empty: it is the scope.
+    usual: str | None = None  # The rate, unless the host sets one.
 
     def get_rate(self) -> str | None:
         rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
-        rate: str | None = rates.get(self.scope or "")
+        rate: str | None = rates.get(self.named or self.scope or "", self.usual)
         return rate
 
 
 class TryingThrottle(TimelineThrottle):
     """Counts what owners try: each is made and undone."""
 
-    scope_attr = "trying_scope"
-
-    def get_rate(self) -> str | None:
-        rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
-        rate: str | None = rates.get(TRYING, TRYING_RATE)
-        return rate
+    scope_attr, named, usual = "trying_scope", TRYING, TRYING_RATE
 
 
 # What the host asks of everybody counts here too.

@@ -13,8 +13,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from timeline.models import EntityRef, exact_ref, model_of
+from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST
 
 
@@ -96,6 +98,17 @@ class ObjectField(serializers.JSONField):
         return data
 
 
+@extend_schema_field(str)
+class TitleField(serializers.ReadOnlyField):
+    """What people call a task, in the language of the request."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"source": "task_key", **options})
+
+    def to_representation(self, value: str) -> str:
+        return registry.told(value)[0]
+
+
 @extend_schema_field({})
 class AnyField(serializers.JSONField):
     """Any JSON."""
@@ -105,6 +118,13 @@ class StrictSerializer(serializers.Serializer[Any]):
     """A body that has no other fields than these, and so many of them at least."""
 
     least: ClassVar[int] = 0
+
+    @classmethod
+    def read(cls, request: Request, *, partial: bool = False) -> dict[str, Any]:
+        """What a request sends; ``ValidationError`` for what is wrong with it."""
+        body = cls(data=request.data, partial=partial)
+        body.is_valid(raise_exception=True)
+        return dict(body.validated_data)
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):

@@ -64,7 +64,7 @@ def page_of(
     kinds: Callable[[], Collection[str]] | None = None,
     **parameters: str,
 ) -> Page:
-    """Read the page that is asked for, in one query (of a timeline two); ``parameters`` go into the link. ``ValidationError``."""
+    """Read the page asked for, in one query (of a timeline two); ``parameters`` go into its link. ``ValidationError``."""
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
@@ -72,10 +72,22 @@ def page_of(
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]
+    return Page(found[:limit], _link(request, **parameters, cursor=str(Place(last.scheduled_at, last.pk))))
+
+
+def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Response:
+    """Answer one page of rows, whose last key is the cursor of the link to the next."""
+    limit = limit_of(request)
+    found = list(rows[: limit + 1])
+    link = _link(request, cursor=str(found[limit - 1].pk)) if len(found) > limit else None
+    return Response({"next": link, "results": serializer(found[:limit], many=True).data})
+
+
+def _link(request: Request, **parameters: str) -> str:
     query = request.query_params.copy()
-    for name, value in {**parameters, "cursor": str(Place(last.scheduled_at, last.pk))}.items():
+    for name, value in parameters.items():
         query[name] = value
-    return Page(found[:limit], request.build_absolute_uri(f"?{query.urlencode()}"))
+    return request.build_absolute_uri(f"?{query.urlencode()}")
 
 
 def ordering_of(request: Request) -> str:

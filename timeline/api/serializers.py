@@ -8,8 +8,8 @@ from django.db.models import DateTimeField
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import ChoiceOf, InstantField
-from timeline.features.machines.api import EntitySerializer, MachineSerializer
+from timeline.api.fields import ChoiceOf, InstantField, TitleField
+from timeline.features.machines.api import EntityField, EntitySerializer, MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
@@ -51,9 +51,9 @@ class TaskSerializer(RowSerializer):
     """One task, as in lists."""
 
     task = serializers.CharField(source="task_key", read_only=True, help_text="Its key: timeline and method.")
-    title = serializers.SerializerMethodField(help_text="What people call it; empty: it has no title.")
+    title = TitleField(help_text="What people call it; empty: it has no title.")
     timeline = serializers.CharField(read_only=True)
-    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    entity = EntityField(help_text="What it is about; null: the system.")
     run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
     previous = serializers.UUIDField(source="previous_id", read_only=True, allow_null=True)
     state = ChoiceOf(State, read_only=True)
@@ -104,13 +104,6 @@ class TaskSerializer(RowSerializer):
             "actions",
         ]
         read_only_fields = fields
-
-    def get_title(self, task: ScheduledTask) -> str:
-        return registry.told(task.task_key)[0]
-
-    @extend_schema_field(EntitySerializer(allow_null=True))
-    def get_entity(self, task: ScheduledTask) -> dict[str, str] | None:
-        return task.entity_ref._asdict() if task.entity_label else None
 
     def get_reason(self, task: ScheduledTask) -> str:
         return retold(self.shown(task))
@@ -288,16 +281,12 @@ class PartsSerializer(serializers.Serializer[Any]):
 class EventSerializer(RowSerializer):
     """An event as it was recorded."""
 
-    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    entity = EntityField(help_text="What it is about; null: the system.")
 
     class Meta:
         model = Event
         fields = ["id", "name", "entity", "key", "actor", "occurred_at", "recorded_at"]
         read_only_fields = fields
-
-    @extend_schema_field(EntitySerializer(allow_null=True))
-    def get_entity(self, event: Event) -> dict[str, str] | None:
-        return event.entity_ref._asdict() if event.entity_label else None
 
 
 class EmissionSerializer(serializers.Serializer[Any]):

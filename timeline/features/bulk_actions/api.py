@@ -115,16 +115,14 @@ class BulkActions(BulkView):
         # Once to everybody: what is asked of each action hangs on the body.
         if not any(self.policy.allows(user, action) for action in ACTIONS) or not isinstance(user, get_user_model()):
             raise PermissionDenied
-        body = BulkBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        if not self.policy.allows(user, Action(body.validated_data["action"])):
+        given = BulkBody.read(request)
+        if not self.policy.allows(user, Action(given["action"])):
             raise PermissionDenied
-        refuse_unknown_names(body.validated_data["filter"], self.get_queryset(), within="filter")
-        if body.validated_data["dry_run"]:
+        refuse_unknown_names(given["filter"], self.get_queryset(), within="filter")
+        if given["dry_run"]:
             key_in(request)  # One that is none is refused here as well.
-            return Response(self._counted(self._bulk(body.validated_data)))
-        act = partial(self._begin, body.validated_data)
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+            return Response(self._counted(self._bulk(given)))
+        return answer_once(request, partial(self._begin, given), using=self.get_using())
 
     def _bulk(self, given: dict[str, Any]) -> BulkAction:
         seconds, meant = given.get("spread_seconds"), given["filter"]
@@ -184,4 +182,4 @@ class StopBulkAction(BulkView):
         def act() -> RequestOutcome:
             return RequestOutcome(self.told(stop_bulk(pk, actor=self.actor, now=self.now, using=self.get_using())))
 
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+        return answer_once(request, act, using=self.get_using())

@@ -15,11 +15,9 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import nearest, read_instant
-from timeline.api.pagination import limit_of
 from timeline.api.preconditions import TAGS
 from timeline.webhooks.api.serializers import EndpointSerializer
 from timeline.webhooks.disabling import lock_endpoints
@@ -74,18 +72,6 @@ class WebhooksView(TimelineAPI):
         if pk not in found:
             raise Endpoint.DoesNotExist
         return found[pk]
-
-
-def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Response:
-    """Answer one page of rows, whose last key is the cursor of the link to the next."""
-    limit = limit_of(request)
-    found = list(rows[: limit + 1])
-    link = None
-    if len(found) > limit:
-        query = request.query_params.copy()
-        query["cursor"] = str(found[limit - 1].pk)
-        link = request.build_absolute_uri(f"?{query.urlencode()}")
-    return Response({"next": link, "results": serializer(found[:limit], many=True).data})
 
 
 def key_in(request: Request, name: str) -> UUID:
