@@ -160,12 +160,7 @@ _read: tuple[dict[str, Any], Settings] = ({}, Settings())  # What was given last
 
 
 def get_settings() -> Settings:
-    """
-    Read ``settings.TIMELINE`` as it is now.
-
-    Raises:
-        ImproperlyConfigured: for an unknown name or a value of the wrong kind.
-    """
+    """Read ``settings.TIMELINE`` as it is now; ``ImproperlyConfigured`` for an unknown name or a value of the wrong kind."""
     global _read
     given: dict[str, Any] = getattr(settings, "TIMELINE", {})
     before, known = _read
@@ -180,13 +175,7 @@ def get_settings() -> Settings:
 
 
 def called_otherwise(setting: str, known: Collection[str]) -> list[str]:
-    """
-    Names of settings that are called almost like one of ours, and hold what that would: nobody reads them.
-
-    Args:
-        setting: What ours is called.
-        known: Names that may stand in it.
-    """
+    """Names of settings that are called almost like ``setting``, and hold what that would (``known``): nobody reads them."""
     alike = [name for name in dir(settings) if name.isupper() and name != setting and near(name, [setting])]
     given = {name: getattr(settings, name) for name in alike}
     return [name for name, value in given.items() if isinstance(value, dict) and not value.keys().isdisjoint(known)]

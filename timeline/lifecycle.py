@@ -157,21 +157,14 @@ class Reason:
 
     @classmethod
     def operator(cls, text: str, actor: str = "") -> Reason:
-        """
-        A person, or the host's code in a person's name, decided.
-
-        Raises:
-            InvalidInput: naming ``reason`` or ``actor``, if it is no text.
-        """
+        """A person, or the host's code in a person's name, decided; ``InvalidInput`` for what is no text."""
         check_is_text("reason", text)
         check_is_text("actor", actor)
         return cls(ReasonCode.OPERATOR, text, actor)
 
 
 def target(state: State, *triggers: Trigger, task: object = "", verb: str = "") -> State:
-    """
-    The state to which the triggers lead, one or two of ``COMPOSED``; ``TransitionNotAllowed`` if the table has no such move.
-    """
+    """The state to which the triggers lead, one or two of ``COMPOSED``; ``TransitionNotAllowed`` if there is no such move."""
     end = state
     for trigger in triggers:
         if (end, trigger) not in TRANSITIONS:

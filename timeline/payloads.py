@@ -77,11 +77,8 @@ def clip(text: str, length: int) -> str:
 
 def check_json(field: str, value: object) -> int:
     """
-    Refuse what JSON cannot hold exactly; how many bytes its JSON has.
-
-    Raises:
-        NotPlainJSON: names the place inside the value; tuples, sets, dates, Decimals and models are refused, too.
-        PayloadTooLarge: if its JSON is over 64 KiB.
+    Refuse what JSON cannot hold exactly (``NotPlainJSON`` names the place; also dates, Decimals, tuples), or over 64 KiB
+    (``PayloadTooLarge``); how many bytes its JSON has.
     """
     return len(json_text(field, value).encode())
 
@@ -190,11 +187,7 @@ def _secrets(value: object) -> Iterator[str]:
 
 
 def is_secret(name: str) -> bool:
-    """
-    Whether a name ends in a word of ``SECRET_NAMES``, word by word: ``clientSecret``, ``api_key``, but not ``otp_id``.
-
-    Numbers, ``code`` and ``value`` after it are passed over: ``otp_code``, ``password_2``.
-    """
+    """Whether a name ends in a word of ``SECRET_NAMES``: ``clientSecret``, ``otp_code``, ``password_2``; not ``otp_id``."""
     words = _words(unicodedata.normalize("NFKC", name))
     while words and (words[-1].isdigit() or words[-1] in _PASSED_OVER):
         words.pop()

@@ -71,7 +71,6 @@ class StrictJSONParser(JSONParser):
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> Any:
-        """Read the body, bounded by ``DATA_UPLOAD_MAX_MEMORY_SIZE``."""
         limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         body: bytes = stream.read() if limit is None else stream.read(limit + 1)
         if limit is not None and len(body) > limit:
@@ -98,7 +97,6 @@ class TheOneThereIs(DefaultContentNegotiation):
     def select_renderer(  # type: ignore[override]
         self, request: Request, renderers: Sequence[BaseRenderer], format_suffix: str | None = None
     ) -> tuple[BaseRenderer, str]:
-        """Take the one there is."""
         return renderers[0], renderers[0].media_type
 
 
@@ -110,24 +108,19 @@ class TimelineThrottle(ScopedRateThrottle):
     """Counts by the scope of the view's request; no rate in ``DEFAULT_THROTTLE_RATES`` means no limit."""
 
     scope_attr = "timeline_scope"
+    named: str = ""  # The rate's name; empty: it is the scope.
+    usual: str | None = None  # The rate, unless the host sets one.
 
     def get_rate(self) -> str | None:
-        """Read the rate as it is set now."""
         rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
-        rate: str | None = rates.get(self.scope or "")
+        rate: str | None = rates.get(self.named or self.scope or "", self.usual)
         return rate
 
 
 class TryingThrottle(TimelineThrottle):
     """Counts what owners try: each is made and undone."""
 
-    scope_attr = "trying_scope"
-
-    def get_rate(self) -> str | None:
-        """Read the rate as it is set now."""
-        rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
-        rate: str | None = rates.get(TRYING, TRYING_RATE)
-        return rate
+    scope_attr, named, usual = "trying_scope", TRYING, TRYING_RATE
 
 
 # What the host asks of everybody counts here too.
@@ -143,7 +136,6 @@ class Private(APIView):
     content_negotiation_class = TheOneThereIs
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        """Answer; at an address whose prefix captures something, as at any other."""
         name = (request.method or "").lower()
         if (args or kwargs) and name in self.http_method_names and (handler := getattr(self, name, None)):
             setattr(self, name, taking_its_own(handler))
@@ -181,12 +173,10 @@ class TimelineAPI(Private):
 
     @cached_property
     def policy(self) -> TimelinePolicy:
-        """Who may see and do what: one for the request."""
         return get_policy()
 
     @cached_property
     def now(self) -> datetime:
-        """Story time, read once."""
         return story_now(self.get_using())
 
     @property
@@ -227,7 +217,6 @@ class TimelineAPI(Private):
                 raise ValidationError({name: _("Give it once.")})
 
     def known_parameters(self) -> Iterable[str]:
-        """Names of the query parameters that this request may have."""
         return self.parameters
 
     def takes_several(self, name: str) -> bool:
@@ -248,6 +237,5 @@ class NothingHere(TimelineAPI):
     schema = None  # type: ignore[assignment]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """Whoever may ask gets the same answer to whatever they ask."""
         super(TimelineAPI, self).initial(request, *args, **kwargs)
         raise NotFound

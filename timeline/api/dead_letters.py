@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
-from timeline.api.fields import InstantField
+from timeline.api.fields import InstantField, TitleField
 from timeline.api.filters import refuse_unknown_names
 from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.requests import RedriveBody
@@ -26,7 +26,6 @@ from timeline.operations.redrive import redrive_those
 from timeline.policy import Action
 from timeline.reading.dead_letters import DeadLetters, dead_letters
 from timeline.reading.masks import masked, without_people
-from timeline.registry import registry
 
 AT_A_TIME: Final = 500  # Tasks that a request runs again: it is answered within seconds.
 
@@ -36,16 +35,12 @@ class DeadLettersSerializer(serializers.Serializer[Any]):
 
     group = serializers.CharField(read_only=True, help_text="Its fingerprint.")
     task = serializers.CharField(source="task_key", read_only=True, help_text="Key of all of them.")
-    title = serializers.SerializerMethodField(help_text="What people call them; empty: they have no title.")
+    title = TitleField(help_text="What people call them; empty: they have no title.")
     count = serializers.IntegerField(read_only=True)
     first_at = InstantField(read_only=True, help_text="When the first of them was discarded.")
     last_at = InstantField(read_only=True)
     sample = serializers.UUIDField(source="sample.pk", read_only=True, help_text="The task that was made last.")
     message = serializers.CharField(read_only=True, help_text="Its error; empty where you may not read it.")
-
-    def get_title(self, each: DeadLetters) -> str:
-        """In the language of the request."""
-        return registry.told(each.task_key)[0]
 
 
 class LeftSerializer(serializers.Serializer[Any]):
@@ -68,8 +63,6 @@ class RedrivenSerializer(serializers.Serializer[Any]):
 
 
 class DeadLetterGroups(TimelineAPI):
-    """What failed, as far as the user may see it."""
-
     parameters = ("group",)
     serializer_class: type[DeadLettersSerializer] = DeadLettersSerializer
 
@@ -92,8 +85,6 @@ class DeadLetterGroups(TimelineAPI):
 
 
 class RedriveGroup(TimelineAPI):
-    """A group that is run again, by those who may."""
-
     @described(
         operation_id="redrive_dead_letters",
         request=RedriveBody,
@@ -110,10 +101,8 @@ class RedriveGroup(TimelineAPI):
             raise NotFound(_("There is no such group."))
         if not self.policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
-        body = RedriveBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        act = partial(self._redrive, group, body.validated_data)
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+        act = partial(self._redrive, group, RedriveBody.read(request))
+        return answer_once(request, act, using=self.get_using())
 
     def _redrive(self, group: str, given: dict[str, Any]) -> RequestOutcome:
         dead = self.get_queryset().dead_letters(group).order_by("pk")

@@ -71,7 +71,6 @@ class SchemaView(TimelineAPI):
     schema = None  # type: ignore[assignment]
 
     def get(self, request: Request) -> Response:
-        """Describe the API as it is mounted here."""
         with our_settings():
             generator: Any = OfOneDatabase(self.using)
             return Response(generator.get_schema(request=request, public=True))

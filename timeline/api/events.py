@@ -78,7 +78,7 @@ class Events(TimelineAPI):
         if may_emit and not self.policy.may_say(request.user, given["name"], ref or NO_ENTITY, using=using):
             raise PermissionDenied
         # Of whom it is about, the answer has no more than the request; so who may emit may have it again as it was.
-        return answer_once(request, partial(self._emit, given, ref, using), lambda said, _again: said, using=using)
+        return answer_once(request, partial(self._emit, given, ref, using), using=using)
 
     def _as_asked(self, given: dict[str, Any]) -> dict[str, Any]:
         """What somebody who may not emit says, with a key of theirs; refused, if no machine asks them for it."""

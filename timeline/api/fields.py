@@ -13,8 +13,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
+from rest_framework.request import Request
 
 from timeline.models import EntityRef, exact_ref, model_of
+from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST
 
 
@@ -43,7 +45,6 @@ class InstantField(serializers.DateTimeField):
         super().__init__(**{"default_timezone": UTC, **options})
 
     def to_internal_value(self, value: Any) -> datetime:
-        """Take ISO 8601 text with an offset."""
         moment = read_instant(value) if isinstance(value, str) else None
         if moment is None:
             self.fail("instant")
@@ -54,7 +55,6 @@ class BoundField(InstantField):
     """An aware moment that is compared with: any that can be told."""
 
     def to_internal_value(self, value: Any) -> datetime:
-        """Take ISO 8601 text with an offset."""
         return nearest(super().to_internal_value(value))
 
 
@@ -62,7 +62,6 @@ class TextField(serializers.CharField):
     """Text: a number is none. Blanks around it go."""
 
     def to_internal_value(self, data: Any) -> str:
-        """Take text only."""
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
@@ -72,7 +71,6 @@ class WholeField(serializers.IntegerField):
     """A whole number: text is none, nor is true; 2.0 is one, as JSON Schema has it."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Take numbers only; 60.0 is whole as well."""
         if isinstance(data, float) and data.is_integer():
             data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
@@ -95,10 +93,20 @@ class ObjectField(serializers.JSONField):
     default_error_messages = {"object": gettext_lazy("Give an object.")}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
-        """Take an object as it is."""
         if not isinstance(data, dict):
             self.fail("object")
         return data
+
+
+@extend_schema_field(str)
+class TitleField(serializers.ReadOnlyField):
+    """What people call a task, in the language of the request."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"source": "task_key", **options})
+
+    def to_representation(self, value: str) -> str:
+        return registry.told(value)[0]
 
 
 @extend_schema_field({})
@@ -111,8 +119,14 @@ class StrictSerializer(serializers.Serializer[Any]):
 
     least: ClassVar[int] = 0
 
+    @classmethod
+    def read(cls, request: Request, *, partial: bool = False) -> dict[str, Any]:
+        """What a request sends; ``ValidationError`` for what is wrong with it."""
+        body = cls(data=request.data, partial=partial)
+        body.is_valid(raise_exception=True)
+        return dict(body.validated_data)
+
     def to_internal_value(self, data: Any) -> Any:
-        """Refuse what it does not know, by name."""
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
             problem = _("Unknown field. Known: %(names)s.") % {"names": ", ".join(self.fields)}
             raise serializers.ValidationError({name: [problem] for name in unknown})

@@ -33,8 +33,7 @@ def refuse_unknown_names(meant: Mapping[str, Any], visible: ScheduledTaskQuerySe
     """
     Refuse names that neither the code nor a task that the user may see knows: rows may be about what the code has no longer.
 
-    ``meant`` is looked at for ``timeline``, ``task`` and ``group``; ``within`` is its part of the body, empty: the address. The
-    ``ValidationError`` names the parameter, and the known name that is like it.
+    ``within`` is the part of the body that ``meant`` is; empty: the address. ``ValidationError`` names the parameter.
     """
     for name in NAMES:
         given = meant.get(name) or ""
@@ -86,7 +85,6 @@ class InstantFormField(forms.CharField):
     """An aware moment, as close to it as rows can be."""
 
     def to_python(self, value: Any) -> Any:
-        """Take ISO 8601 text with an offset."""
         text = super().to_python(value)
         if not text:
             return None
@@ -99,7 +97,6 @@ class StatesFormField(forms.MultipleChoiceField):
     """States, each by its name."""
 
     def validate(self, value: list[str]) -> None:
-        """Refuse a name that is none, and tell those there are."""
         for name in value:
             if name not in State.values:
                 said = {"state": name, "states": ", ".join(State)}
@@ -108,14 +105,10 @@ class StatesFormField(forms.MultipleChoiceField):
 
 
 class StatesFilter(filters.MultipleChoiceFilter):
-    """Compares with one state or several."""
-
     field_class = StatesFormField
 
 
 class InstantFilter(filters.Filter):
-    """Compares with a moment."""
-
     field_class = InstantFormField
 
 
@@ -148,7 +141,6 @@ class TaskFilters(filters.FilterSet):
         return cast("ScheduledTaskQuerySet", self.queryset)
 
     def in_states(self, tasks: ScheduledTaskQuerySet, _name: str, states: list[str]) -> ScheduledTaskQuerySet:
-        """Tasks in one of these states; none given: in any."""
         return tasks.filter(state__in=sorted(states)) if states else tasks
 
     @extend_schema_field(_text("Key of the task, `trial.remind`."))
@@ -165,10 +157,8 @@ class TaskFilters(filters.FilterSet):
 
     @extend_schema_field(_moment("Due at this moment or later."))
     def from_moment(self, tasks: ScheduledTaskQuerySet, _name: str, moment: datetime) -> ScheduledTaskQuerySet:
-        """Tasks due from this moment on."""
         return tasks.due_between(moment, LATEST)
 
     @extend_schema_field(_moment("Due before this moment."))
     def before_moment(self, tasks: ScheduledTaskQuerySet, _name: str, moment: datetime) -> ScheduledTaskQuerySet:
-        """Tasks due before this moment."""
         return tasks.due_between(EARLIEST, moment)

@@ -64,11 +64,7 @@ def page_of(
     kinds: Callable[[], Collection[str]] | None = None,
     **parameters: str,
 ) -> Page:
-    """
-    Read the page that a request asks for: one query of one row more than shown; of a timeline one more.
-
-    ``parameters`` are added to the link to the next page. Raises ``ValidationError`` for a cursor or a limit that is none.
-    """
+    """Read the page asked for, in one query (of a timeline two); ``parameters`` go into its link. ``ValidationError``."""
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
@@ -76,10 +72,22 @@ def page_of(
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]
+    return Page(found[:limit], _link(request, **parameters, cursor=str(Place(last.scheduled_at, last.pk))))
+
+
+def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Response:
+    """Answer one page of rows, whose last key is the cursor of the link to the next."""
+    limit = limit_of(request)
+    found = list(rows[: limit + 1])
+    link = _link(request, cursor=str(found[limit - 1].pk)) if len(found) > limit else None
+    return Response({"next": link, "results": serializer(found[:limit], many=True).data})
+
+
+def _link(request: Request, **parameters: str) -> str:
     query = request.query_params.copy()
-    for name, value in {**parameters, "cursor": str(Place(last.scheduled_at, last.pk))}.items():
+    for name, value in parameters.items():
         query[name] = value
-    return Page(found[:limit], request.build_absolute_uri(f"?{query.urlencode()}"))
+    return request.build_absolute_uri(f"?{query.urlencode()}")
 
 
 def ordering_of(request: Request) -> str:
@@ -99,7 +107,6 @@ class TaskPagination(BasePagination):
     def paginate_queryset(  # type: ignore[override]
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[ScheduledTask]:
-        """Read one page."""
         asked = set(request.query_params.getlist("state"))  # Which the filters have looked at.
         states = asked & set(State.values) or State.values
         self.page = page_of(queryset, request, ordering_of(request), states)  # type: ignore[arg-type]
@@ -107,17 +114,14 @@ class TaskPagination(BasePagination):
         return self.page.tasks
 
     def get_paginated_response(self, data: Any) -> Response:
-        """Answer with the rows and the link."""
         return Response({"next": self.page.next, "results": data})
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Describe that."""
         link = {"type": ["string", "null"], "format": "uri", "description": "The next page; null: this is the last."}
         properties = {"next": link, "results": schema}
         return {"type": "object", "required": ["next", "results"], "properties": properties}
 
     def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
-        """Describe the query."""
         return [{"name": name, "in": "query", "required": False, "schema": DESCRIBED[name]} for name in self.parameters]
 
 

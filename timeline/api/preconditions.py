@@ -74,7 +74,11 @@ class RequestOutcome(NamedTuple):
 
 
 def answer_once(
-    request: Request, act: Callable[[], RequestOutcome], show: Callable[[Any, bool], Any], *, using: str
+    request: Request,
+    act: Callable[[], RequestOutcome],
+    show: Callable[[Any, bool], Any] = lambda said, _again: said,
+    *,
+    using: str,
 ) -> Response:
     """
     Act, unless the same request of the same user did: then answer as it was answered. Without a key, it acts each time.

@@ -75,7 +75,6 @@ class AnchorsField(serializers.DictField):
     child = TextField(min_length=1, max_length=50, allow_null=True)
 
     def to_internal_value(self, data: Any) -> Any:
-        """Take one at least, and no more than an entity has."""
         found = super().to_internal_value(data)
         if not 1 <= len(found) <= MOST_ANCHORS:
             raise ValidationError(_("Give 1 to %(most)d.") % {"most": MOST_ANCHORS})
@@ -131,7 +130,6 @@ class MoveBody(ReasonBody):
     by_seconds = _by(MAX_BY_SECONDS, _ITS_WAY, "seconds, beside `by_days` or alone.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """Either a time or a way."""
         _time_or_way(attrs)
         return attrs
 

@@ -134,7 +134,6 @@ class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """Add it to what is found out otherwise."""
         found = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # type: ignore[no-untyped-call]
         least = {"minProperties": self.target.least} if self.target.least else {}
         return {**found, "additionalProperties": False, **least}
@@ -146,12 +145,10 @@ class NamedChoices(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-
     target_class = ChoiceOf
 
     def get_name(self) -> str:
-        """What they are called in code."""
         name: str = self.target.kind.__name__
         return name
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
-        """List them."""
         return {"type": "string", "enum": [choice.value for choice in self.target.kind]}
 
 

@@ -8,8 +8,8 @@ from django.db.models import DateTimeField
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import ChoiceOf, InstantField
-from timeline.features.machines.api import EntitySerializer, MachineSerializer
+from timeline.api.fields import ChoiceOf, InstantField, TitleField
+from timeline.features.machines.api import EntityField, EntitySerializer, MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
@@ -51,9 +51,9 @@ class TaskSerializer(RowSerializer):
     """One task, as in lists."""
 
     task = serializers.CharField(source="task_key", read_only=True, help_text="Its key: timeline and method.")
-    title = serializers.SerializerMethodField(help_text="What people call it; empty: it has no title.")
+    title = TitleField(help_text="What people call it; empty: it has no title.")
     timeline = serializers.CharField(read_only=True)
-    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    entity = EntityField(help_text="What it is about; null: the system.")
     run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
     previous = serializers.UUIDField(source="previous_id", read_only=True, allow_null=True)
     state = ChoiceOf(State, read_only=True)
@@ -105,26 +105,14 @@ class TaskSerializer(RowSerializer):
         ]
         read_only_fields = fields
 
-    def get_title(self, task: ScheduledTask) -> str:
-        """In the language of the request."""
-        return registry.told(task.task_key)[0]
-
-    @extend_schema_field(EntitySerializer(allow_null=True))
-    def get_entity(self, task: ScheduledTask) -> dict[str, str] | None:
-        """Label and id."""
-        return task.entity_ref._asdict() if task.entity_label else None
-
     def get_reason(self, task: ScheduledTask) -> str:
-        """The text beside the code."""
         return retold(self.shown(task))
 
     def get_actor(self, task: ScheduledTask) -> str:
-        """Their user name."""
         return self.shown(task).actor
 
     @extend_schema_field(serializers.ListField(child=ChoiceOf(Action)))
     def get_actions(self, task: ScheduledTask) -> list[Action]:
-        """What the policy and the state allow."""
         view = self.context["view"]
         actions: list[Action] = view.policy.actions(view.request.user, task)
         return actions
@@ -146,11 +134,9 @@ class LogSerializer(RowSerializer):
         read_only_fields = fields
 
     def get_reason(self, entry: LogEntry) -> str:
-        """The text beside the code."""
         return retold(self._shown(entry))
 
     def get_actor(self, entry: LogEntry) -> str:
-        """Their user name."""
         return self._shown(entry).actor
 
     def _shown(self, entry: LogEntry) -> LogEntry:
@@ -160,7 +146,6 @@ class LogSerializer(RowSerializer):
 
     @extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
     def get_detail(self, entry: LogEntry) -> dict[str, Any] | None:
-        """All of it, or nothing."""
         return None if self.hides else entry.detail
 
 
@@ -209,50 +194,40 @@ class TaskDetailSerializer(TaskSerializer):
         read_only_fields = fields
 
     def get_description(self, task: ScheduledTask) -> str:
-        """The first paragraph of its docstring, which is written for who works here."""
         return registry.told(task.task_key)[1] if self.sees_people(task) else ""
 
     def get_masked(self, task: ScheduledTask) -> bool:
-        """Whether something is kept back."""
         return self.hides
 
     @extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
     def get_payload(self, task: ScheduledTask) -> dict[str, Any] | None:
-        """What it was given."""
         return None if self.hides else task.payload
 
     @extend_schema_field({})
     def get_result(self, task: ScheduledTask) -> Any:
-        """What its handler returned: any JSON."""
         return None if self.hides else task.result
 
     def get_error(self, task: ScheduledTask) -> str | None:
-        """What the last failed attempt said."""
         return None if self.hides else task.error
 
     @extend_schema_field(StepSerializer(many=True))
     def get_steps(self, task: ScheduledTask) -> Any:
-        """From the first to the last."""
         return StepSerializer(self._read_steps(task), many=True).data
 
     @extend_schema_field(LogSerializer(many=True))
     def get_log(self, task: ScheduledTask) -> Any:
-        """From the first entry to the last."""
         log = task.log.using(self.context["view"].get_using()).order_by("seq")
         return LogSerializer(log, many=True, context={**self.context, "task": task}).data
 
     @extend_schema_field(WaitSerializer(allow_null=True))
     def get_wait(self, task: ScheduledTask) -> Any:
-        """Which events, whose, until when, and who may decide."""
         wait = wait_of(task, using=self.context["view"].get_using())
         return None if wait is None else WaitSerializer(wait).data
 
     def get_schedule(self, task: ScheduledTask) -> str:
-        """Of its timeline, where it is a run's."""
         return schedule_of(task.timeline, now=self.context["view"].now) if task.run_id else ""
 
     def get_explanation(self, task: ScheduledTask) -> str:
-        """As ``explain`` tells it."""
         view = self.context["view"]
         people = self.sees_people(task)
         steps = self._read_steps(task)
@@ -306,17 +281,12 @@ class PartsSerializer(serializers.Serializer[Any]):
 class EventSerializer(RowSerializer):
     """An event as it was recorded."""
 
-    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    entity = EntityField(help_text="What it is about; null: the system.")
 
     class Meta:
         model = Event
         fields = ["id", "name", "entity", "key", "actor", "occurred_at", "recorded_at"]
         read_only_fields = fields
-
-    @extend_schema_field(EntitySerializer(allow_null=True))
-    def get_entity(self, event: Event) -> dict[str, str] | None:
-        """Label and id."""
-        return event.entity_ref._asdict() if event.entity_label else None
 
 
 class EmissionSerializer(serializers.Serializer[Any]):
@@ -331,13 +301,10 @@ class EmissionSerializer(serializers.Serializer[Any]):
     moved = serializers.SerializerMethodField(help_text="Machines of which it moved a run.")
 
     def get_started(self, emission: Any) -> list[str]:
-        """Names, in order."""
         return [run.timeline for run in emission.started]
 
     def get_ended(self, emission: Any) -> list[str]:
-        """Names, in order."""
         return [run.timeline for run in emission.ended]
 
     def get_moved(self, emission: Any) -> list[str]:
-        """Names, in order."""
         return [run.timeline for run in emission.moved]

@@ -134,15 +134,14 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             raise PermissionDenied
         if action in APPROVALS and not self.policy.may_decide(user, task):
             raise PermissionDenied
-        body = body_class(data=self.request.data)
-        body.is_valid(raise_exception=True)
+        body = body_class.read(self.request)
 
         def act() -> RequestOutcome:
             seen = seen_by(self.request, pk, task.seq)
             if action == Action.DECIDE and not possible and (seen is None or seen[pk] == task.seq):
                 remedy, verb = _("It does not wait for a decision about a step."), self.action.replace("_", " ")
                 raise TransitionNotAllowed(task.state, action, remedy, pk, verb)
-            given = {**body.validated_data, "seen": seen}
+            given = {**body, "seen": seen}
             changed = operation(task, actor=self.actor, using=self.get_using(), **given)[0]
             return RequestOutcome(columns_of(changed), headers={"ETag": tag_of(changed)})
 

@@ -63,8 +63,8 @@ class PartsView(TimelineAPI):
         """
         Show the parts asked for. ``refs`` are all names of the entity that timelines are about.
 
-        If it is not ``there``, all the same is asked: the time of an answer must not tell. If ``may_see`` is false, nothing is.
-        ``NotFound`` is raised if there is nothing to see, and the user may not know whether there could be.
+        If it is not ``there``, all the same is asked: the time of an answer must not tell. If not ``may_see``, nothing is
+        shown. ``NotFound``: there is nothing to see, and the user may not know whether there could be.
         """
         part = self._part()
         limit_of(self.request)  # What is foreseen is not cut, but a limit that is none is refused all the same.
@@ -157,8 +157,6 @@ class PartsView(TimelineAPI):
 
 
 class EntityTasks(PartsView):
-    """Of one entity."""
-
     @described(operation_id="entity_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request, label: str, id: str) -> Response:
         """Show an entity's timeline. It has tasks that have not ended, those foreseen, and those that have ended."""
@@ -199,8 +197,6 @@ class UserTasks(PartsView):
 
 
 class MyTasks(UserTasks):
-    """Of the user who asks."""
-
     @described(operation_id="my_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request) -> Response:  # type: ignore[override]
         """Show your own timeline. It has tasks that have not ended, those foreseen, and those that have ended."""

@@ -63,7 +63,6 @@ def person_of(token: str) -> Model | None:
 
 
 def _named(name: str) -> Model | None:
-    """The account whose key this text is."""
     model = get_user_model()
     with suppress(ValueError, WrongEntity):  # Text that is no key, or none that any account can have.
         key = urlsafe_base64_decode(name).decode()
@@ -75,7 +74,6 @@ def _named(name: str) -> Model | None:
 
 
 def _name(ref_id: str) -> str:
-    """What an account is called in a token."""
     return urlsafe_base64_encode(ref_id.encode())
 
 

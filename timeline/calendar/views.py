@@ -117,11 +117,9 @@ class CalendarView(View):
 
     @cached_property
     def alias(self) -> str:
-        """The database of the tasks."""
         return self.using or router.db_for_read(ScheduledTask)
 
     def get(self, _request: HttpRequest, token: str, **_captured: object) -> HttpResponse:
-        """Answer the calendar, below whatever prefix."""
         person = person_of(token)
         if person is None:
             raise Http404(_("There is no such calendar."))

@@ -124,11 +124,7 @@ class Rest(BaseException):
     Raised by a step where the task has to wait for somebody's decision. The attempt ends, and that is no failure.
 
     It is no ``Exception``, so that a handler which catches errors does not catch it by mistake. If one does, the next
-    step raises it again, and so does the end of the handler.
-
-    Args:
-        due_at: When the task looks again; None: soon.
-        rests: What its row says that it waits for.
+    step raises it again, and so does the end of the handler. ``due_at``: when the task looks again; None: soon.
     """
 
     def __init__(self, reason: Reason, *, due_at: datetime | None = None, rests: Any = None) -> None:
@@ -159,16 +155,7 @@ class Discard(HandlerSignal):
 
 
 class RetryAfter(HandlerSignal):
-    """
-    Raised by a handler: try again after a delay. Counts against the retry budget.
-
-    Args:
-        delay: From now; not negative, ten years at most.
-        reason: Kept in the log.
-
-    Raises:
-        ValueError: if ``delay`` is something else.
-    """
+    """Raised by a handler: try again after a delay, ten years at most (else ``ValueError``). Counts against the budget."""
 
     def __init__(self, delay: timedelta, reason: str = "") -> None:
         if not isinstance(delay, timedelta) or not timedelta(0) <= delay <= timedelta(days=3653):
@@ -197,14 +184,7 @@ class WrongIsolation(TimelineError):
 
 
 class LabelsCollide(TimelineError):
-    """
-    Rows of an old and of a new label would be the same row. End, or delete, those of one label first.
-
-    Args:
-        old, new: The labels.
-        what: Which rows, in words.
-        ids: Keys of entities concerned, a few of them.
-    """
+    """Rows of an old and of a new label would be the same row. End, or delete, those of one label first."""
 
     message = _(
         "new: %(old)s and %(new)s both have the same %(what)s of %(ids)s. End or delete those of one label first."

@@ -24,10 +24,7 @@ class InvalidInput(TimelineError):
     """
     A value given to an operation cannot be taken; nothing was written. ``field`` names it.
 
-    Args:
-        field: Name of the argument.
-        problem, remedy: Sentences, perhaps lazily translated.
-        values: What their placeholders stand for; without any, they are taken as they are.
+    ``problem`` and ``remedy`` may be translated lazily; ``values`` are what their placeholders stand for, if they have any.
     """
 
     def __init__(self, field: str, problem: StrOrPromise, remedy: StrOrPromise, **values: object) -> None:
@@ -92,14 +89,7 @@ class PayloadTooLarge(InvalidInput):
 
 
 class UnknownName(InvalidInput):
-    """
-    Nothing of this name is registered. Base of ``UnknownTimeline`` and ``UnknownTask``.
-
-    Args:
-        field: Name of the argument.
-        name: As it was given.
-        known: Names that are registered.
-    """
+    """Nothing of this name is registered. Base of ``UnknownTimeline`` and ``UnknownTask``."""
 
     def __init__(self, field: str, name: str, known: list[str]) -> None:
         said = {"name": clipped(name), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
@@ -128,11 +118,7 @@ class UnknownEvent(InvalidInput):
     No timeline about such entities knows this event: none starts, moves or ends with it, or waits for it. Correct its name, or
     name it in ``TIMELINE["RECORDED_EVENTS"]`` if it is meant to be recorded and nothing else.
 
-    Args:
-        name: Of the event.
-        label: Of the entity; empty: the system's.
-        near: Names of known events that look like it.
-        elsewhere: Labels of other entities for which it is known.
+    ``near`` are known events that look like it, ``elsewhere`` labels of other entities for which it is known.
     """
 
     def __init__(self, name: str, label: str, near: list[str], elsewhere: list[str]) -> None:

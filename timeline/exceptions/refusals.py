@@ -32,12 +32,7 @@ class TransitionNotAllowed(Refusal):
     """
     The lifecycle has no such move from this state; nothing was written. See ``remedy``.
 
-    Args:
-        state: Of the task.
-        trigger: Of the move.
-        remedy: What can be done instead.
-        task: Its id; empty: any.
-        verb: What somebody wanted to do, as they know it; empty: it is the trigger.
+    ``verb`` is what somebody wanted to do, as they know it; empty: the trigger. No ``task``: any.
     """
 
     message = _("state: %(which)s is %(state)s, which allows no '%(trigger)s'. %(remedy)s")
@@ -75,9 +70,7 @@ class RunEnded(Refusal):
     """
     An exit ended the run of this task, or came after it, so the task is no longer true. Start a new run instead.
 
-    Args:
-        task: Its id.
-        end_reason: Name of the exit, or what somebody wrote who ended the run; in no text, since not everybody may read that.
+    ``end_reason`` (the exit, or what somebody wrote) is in no text, since not everybody may read it.
     """
 
     message = _("run: the run of task %(task)s has ended. %(remedy)s")
@@ -99,13 +92,7 @@ class AlreadyOpen(Refusal):
 
 
 class AlreadyReleased(Refusal):
-    """
-    Somebody has released this hold, or its time has come. What is left of it to do, polls do.
-
-    Args:
-        hold: Its id.
-        lifted_at: Until when it counts.
-    """
+    """Somebody has released this hold, or its time has come: it counted until ``lifted_at``. Polls do the rest."""
 
     message = _("hold: %(hold)s was released already. %(remedy)s")
 
@@ -119,14 +106,8 @@ class ChangedSince(Refusal):
     """
     The task has changed since it was looked at; nothing was written. Look at it again, and decide anew.
 
-    Args:
-        task: Its id.
-        state, scheduled_at: What it is by now.
-        seq: What to give as seen, once it was looked at again.
-        remedy: Other than to look again.
-        actor, reason: Who changed it last, and why; in no text, since not everybody may read them. Empty: the system.
-
-    ``changes`` is for whoever catches it, and knows who asks: what has become of the task since, in sentences.
+    ``seq`` is what to give as seen then. ``actor`` and ``reason`` of the last change are in no text, since not everybody may
+    read them. ``changes`` is for whoever catches it, and knows who asks: what has become of the task since, in sentences.
     """
 
     message = _("task: %(task)s has changed since you looked: it is %(state)s by now, due %(due)s. %(remedy)s")
@@ -157,15 +138,7 @@ class ChangedSince(Refusal):
 
 
 class AlreadyDecided(Refusal):
-    """
-    Somebody has approved or rejected it already; that stands. Nothing was written.
-
-    Args:
-        task: Its id.
-        event: Name of the event that says so.
-        actor: Who decided; empty: the host's code.
-        at: When that was recorded.
-    """
+    """Somebody (no ``actor``: the host's code) has approved or rejected it already; that stands. Nothing was written."""
 
     message = _("task: %(task)s was decided already: %(event)s%(who)s, %(when)s. %(remedy)s")
 
@@ -182,13 +155,7 @@ class AlreadyDecided(Refusal):
 
 
 class DecidedTooLate(Refusal):
-    """
-    The time in which it could be approved or rejected is over; nothing was written.
-
-    Args:
-        task: Its id.
-        until: When it ended.
-    """
+    """The time in which it could be approved or rejected is over, since ``until``; nothing was written."""
 
     message = _("task: %(task)s was to be decided before %(when)s. %(remedy)s")
 
@@ -205,15 +172,7 @@ class MoveNotAllowed(TransitionNotAllowed):
     """
     A machine's state does not take this event, or is not the one expected; nothing was written. ``takes`` says what it would.
 
-    Args:
-        machine: Its name.
-        entity: Whose; empty: nobody's, as of a table alone.
-        state: In which it is.
-        event: What was emitted.
-        takes: Events that this state takes.
-        expected: The state that was expected; empty: any.
-        ended: Whether the run has ended.
-        moved: Whether it is in that state for another time than the one that was expected.
+    ``moved``: it is in that state for another time than the one that was expected. No ``entity``: a table alone was asked.
     """
 
     message = _("state: %(which)s is %(state)s, which does not take '%(event)s'. %(remedy)s")
@@ -267,14 +226,8 @@ class MoveNotAllowed(TransitionNotAllowed):
 
 class MovesTooOften(TimelineError):
     """
-    A machine moves in a circle: handlers and timers have moved a run as often as they may within an hour. Look at what leads
-    round, let the run rest somewhere, or raise ``most_moves``.
-
-    Args:
-        machine: Its name.
-        entity: Whose.
-        most: So many moves an hour.
-        event: That would have moved it once more.
+    A machine moves in a circle: handlers and timers have moved a run as often as they may within an hour (``most``). Look at
+    what leads round, let the run rest somewhere, or raise ``most_moves``.
     """
 
     message = _(
@@ -290,15 +243,7 @@ class MovesTooOften(TimelineError):
 
 
 class UnknownMachineEvent(InvalidInput):
-    """
-    No state of the machine takes this event. Correct its name, or add it to the table.
-
-    Args:
-        machine: Its name.
-        name: Of the event.
-        near: Names of its events that look like it.
-        known: All its events.
-    """
+    """No state of the machine takes this event. Correct its name (``near`` look like it), or add it to the table."""
 
     def __init__(self, machine: str, name: str, near: list[str], known: list[str]) -> None:
         self.machine = machine
@@ -314,11 +259,7 @@ class StateMoved(Refusal):
     """
     A row is saved with another state than it has. Saving moves no machine: ``emit`` does. Nothing was written.
 
-    Args:
-        entity: Whose state it is.
-        given: What the instance says.
-        state: In which the row is, or begins.
-        is_new: Whether the row is inserted.
+    ``given`` is what the instance says, ``state`` what the row has, or, if it ``is_new``, begins with.
     """
 
     message = _("state: %(entity)s is in the state %(state)r, and is saved with %(given)r. %(remedy)s")

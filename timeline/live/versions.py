@@ -43,7 +43,6 @@ class Everything:
     """Any task: pages that list them. Its mark also says whether that of anything else may have changed."""
 
     def mark(self, using: str) -> Told:
-        """Read the newest row of each table by primary key, and the hundredth: ids are not in the order of commits."""
         with connections[using].cursor() as cursor:
             cursor.execute(dialect_of(using).sql("mark_everything"))
             return tuple(cursor.fetchone())
@@ -56,7 +55,6 @@ class OneTask:
     task_id: UUID
 
     def mark(self, using: str) -> Told:
-        """Read the task and figures of its steps; empty: there is none."""
         try:
             origin = _origin(self.task_id, using)
         except ScheduledTask.DoesNotExist:
@@ -88,7 +86,6 @@ class OneEntity:
     id: str
 
     def mark(self, using: str) -> Told:
-        """Add up its rows, in one statement."""
         ref = EntityRef(self.label, self.id)
         tasks = ScheduledTask.objects.using(using).for_entity(ref)
         runs = TimelineRun.objects.using(using).for_entity(ref)
@@ -109,7 +106,6 @@ class EverythingAndWorkers:
     """Any task, and which workers are there: each gives a sign every few seconds, of which only that one is missed is news."""
 
     def mark(self, using: str) -> Told:
-        """Read that of everything, and the workers that give signs and those that do not any more."""
         is_missed = Q(seen_at__lt=MachineTime(-get_settings().missed_after))
         signs = Sign.objects.using(using).annotate(is_missed=Case(When(is_missed, then=True), default=False))
         return (*EVERYTHING.mark(using), *signs.order_by("worker").values_list("worker", "is_missed"))

@@ -64,11 +64,9 @@ class Watcher:
         return True
 
     def is_full(self, most: int) -> bool:
-        """Whether as many listen as may."""
         return len(self._listeners) >= most
 
     def remove(self, listener: PageListener) -> None:
-        """Listen no more."""
         with self._lock:
             self._listeners.discard(listener)
 
@@ -148,6 +146,5 @@ _making: Final = threading.Lock()
 
 
 def watcher_of(using: str) -> Watcher:
-    """Give the one of this process."""
     with _making:
         return _watchers.setdefault(using, Watcher(using))

@@ -21,18 +21,13 @@ if TYPE_CHECKING:
 
 
 class BulkState(StrEnum):
-    """The state of a bulk action."""
-
     RUNNING = "running"
     DONE = "done"
     STOPPED = "stopped"
 
 
 class BulkActionQuerySet(models.QuerySet["BulkAction"]):
-    """Questions asked of bulk actions."""
-
     def open(self) -> BulkActionQuerySet:
-        """Bulk actions that have not ended."""
         return self.filter(ended_at__isnull=True)
 
 
@@ -93,17 +88,14 @@ class BulkAction(models.Model):
 
     @property
     def looked(self) -> int:
-        """How many tasks it has looked at."""
         return self.done + self.left
 
     @property
     def left(self) -> int:
-        """How many tasks it has left as they are."""
         return sum(self.skipped.values())
 
     @property
     def state(self) -> BulkState:
-        """The state of the action."""
         if self.ended_at is None:
             return BulkState.RUNNING
         return BulkState.STOPPED if self.is_stopped else BulkState.DONE
@@ -131,7 +123,6 @@ class BulkAction(models.Model):
         return tasks.filter(self._columns())
 
     def _columns(self) -> Q:
-        """The conditions about single columns."""
         said, condition = self.filters, Q()
         if said.get("state"):
             condition &= Q(state__in=sorted(said["state"]))

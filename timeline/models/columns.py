@@ -32,7 +32,6 @@ class EntityColumns(models.Model):
 
     @property
     def entity_ref(self) -> EntityRef:
-        """The name of the entity."""
         return EntityRef(self.entity_label, self.entity_id)
 
 

@@ -41,8 +41,6 @@ class Then(models.TextChoices):
 
 
 class HoldQuerySet(models.QuerySet["Hold"]):
-    """Questions asked of holds."""
-
     def open(self) -> HoldQuerySet:
         """Holds that are in force."""
         return self.filter(released_at__isnull=True)
@@ -163,16 +161,11 @@ class Hold(EntityColumns):
 
     @property
     def refs(self) -> list[EntityRef]:
-        """All names of the entity."""
         return [EntityRef(*name) for name in self.names]
 
 
 class Admission(models.Model):
-    """
-    A task that a brake counts may start, or has. Written before anybody counts, so that the last of several sees all.
-
-    ``at`` is the story time from which it counts; for a task that a person let go, the time of that release.
-    """
+    """A task that a brake counts may start, or has: from ``at`` on in story time. Written before anybody counts."""
 
     # Not a foreign key: the row is deleted when nobody counts it any more, whatever has become of its task.
     task_id = models.UUIDField(primary_key=True, editable=False)

@@ -154,7 +154,7 @@ def key_given(entity: models.Model, model: type[models.Model]) -> Any:
 
 def children_following(entity: models.Model, fields: Iterable[str] | None, *, using: str) -> list[EntityRef]:
     """
-    The names of the children of a saved row whose timelines follow a field (None: any) that they inherit from it.
+    Names of the children of a saved row whose timelines follow a field (None: any) that they inherit from it.
 
     A child that shares its key is named whether it exists or not. Others are found by one query for each model.
     """

@@ -12,8 +12,6 @@ from timeline.models.kin import about_entity
 
 
 class EventQuerySet(models.QuerySet["Event"]):
-    """Questions asked of events."""
-
     def for_entity(self, entity: models.Model | EntityRef | None) -> EventQuerySet:
         """Events of this entity, by any name in its family; None: events of no entity."""
         return self.filter(about_entity(entity, using=self.db))
@@ -52,7 +50,7 @@ class Event(EntityColumns):
 
 class Wake(EntityColumns):
     """
-    A note for polls, which make the tasks due and delete it. Without a ``name``, the entity was deleted.
+    A note for polls, which make the tasks due and delete it; no ``name``: the entity was deleted.
 
     An ``emit`` has locked one entity; for tasks of others, it would wait for their transactions.
     """

@@ -32,7 +32,6 @@ class InStates(Lookup):
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:
-        """The text of the condition."""
         column, parameters = self.process_lhs(compiler, connection)
         words = ", ".join(f"'{other}'" for other in sorted(OPEN if self.rhs in OPEN else FINAL))
         return f"{column} IN ({words})", parameters
@@ -40,7 +39,7 @@ class InStates(Lookup):
 
 def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
     """
-    Narrow tasks to these (sorted) states, so that the first by time are found fast; for a timeline, in two statements.
+    Narrow tasks to these (sorted) states so that the first are found fast; for a timeline, in two statements.
 
     The result may be a union: it can only be ordered by ``scheduled_at`` and key, and cut.
     """
@@ -75,7 +74,6 @@ def _between(conditions: list[Any]) -> Q:
 
 
 def _begin_with(tasks: QuerySet[Any], condition: Q) -> None:
-    """Put a condition before the others: of several limits, SQLite uses the first to begin in an index."""
     tasks.query.where.children.insert(0, tasks.query.build_where(condition))
 
 

@@ -89,7 +89,6 @@ def _pairs_of(roots: set[EntityRef], using: str) -> dict[EntityRef, set[EntityRe
 
 
 def _reached(root: EntityRef, pairs: Mapping[EntityRef, set[EntityRef]]) -> set[EntityRef]:
-    """All roots that can be reached from this one."""
     reached, ahead = {root}, {root}
     while ahead:
         ahead = {other for one in ahead for other in pairs.get(one, ())} - reached

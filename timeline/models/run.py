@@ -38,8 +38,6 @@ _OF_MACHINE: Final = GreaterThan(
 
 
 class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
-    """Questions asked of runs."""
-
     def for_entity(self, entity: models.Model | EntityRef | None) -> TimelineRunQuerySet:
         """Runs of this entity, by any name in its family; None: runs of no entity."""
         return self.filter(about_entity(entity, using=self.db))
@@ -169,7 +167,6 @@ class TimelineRun(EntityColumns):
 
     @property
     def is_open(self) -> bool:
-        """Whether it has not ended."""
         return self.ended_at is None
 
     @property

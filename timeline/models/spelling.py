@@ -13,12 +13,7 @@ from timeline.registry import registry
 
 
 def exact_ref(label: str, key: str) -> EntityRef | None:
-    """
-    The name of an entity from text that somebody gave, both empty for the system; None: no row names one like that.
-
-    ``17`` is the key of an order; ``017`` and ``١٧`` are not: each entity has one address. Text for a model that is not
-    installed is taken as it is. No query.
-    """
+    """The name of an entity from given text, both empty: the system; None: no row names one so (``017``). No query."""
     ref = EntityRef(label, key)
     if ref == NO_ENTITY:
         return ref

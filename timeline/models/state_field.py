@@ -99,7 +99,6 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
             vars(instance)[_SEEN + self.attname] = vars(instance)[self.attname]
 
     def deconstruct(self) -> Any:
-        """The options that differ from the defaults of this field, for migrations."""
         name, _path, args, options = super().deconstruct()
         for option, value in _DEFAULTS.items():
             if getattr(self, option) == value:
@@ -162,7 +161,6 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
             vars(instance)[_SEEN + self.attname] = value
 
     def _row(self, instance: Model) -> str | None:
-        """The value in the row; None: there is no row."""
         if (key := getattr(instance, self.model._meta.pk.attname)) is None:  # ``self.model`` may be a parent.
             return None
         using = instance._state.db or router.db_for_write(type(instance), instance=instance)

@@ -58,7 +58,6 @@ class Among(In):
         self._written = written
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
-        """The condition for PostgreSQL. It stays an ``IN`` if the text of such keys may not be what the database reads."""
         field = target_of(self.lhs.output_field)
         if not fits_in_array(field):
             return super().as_sql(compiler, connection)

@@ -53,12 +53,7 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.filter(state__in=_FINAL)
 
     def dead_letters(self, group: str = "") -> ScheduledTaskQuerySet:
-        """
-        Discarded tasks without a later revision.
-
-        Args:
-            group: Only those of one group: its fingerprint.
-        """
+        """Discarded tasks without a later revision; ``group``: only those of this fingerprint."""
         return self.failed_alike(group).exclude(
             models.Exists(self.model._default_manager.using(self.db).filter(previous=models.OuterRef("pk")))
         )
@@ -73,12 +68,7 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.filter(state=State.COMPLETED, reason_code=ReasonCode.SHADOW)
 
     def upcoming(self, now: datetime | None = None) -> ScheduledTaskQuerySet:
-        """
-        Tasks that have not ended, due already or not: those that the admin and the API call upcoming.
-
-        Args:
-            now: Deprecated, use ``ahead(now)``: only those whose time is still ahead.
-        """
+        """Tasks that have not ended, due already or not. ``now`` is deprecated, use ``ahead(now)``: only those still ahead."""
         if now is None:
             return self.open()
         said = "upcoming(now) leaves out what is due, and will be removed. Use ahead(now), or upcoming() for all that is open."
@@ -164,11 +154,7 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.order_by("scheduled_at", "pk")
 
     def first_of(self, states: Collection[str], most: int, *, latest: bool = False) -> ScheduledTaskQuerySet:
-        """
-        The earliest tasks in these states (or the latest), in the order of their times, by indexes of states and times.
-
-        On PostgreSQL, the first of each state are read separately, since it does not merge an ``IN``; SQLite merges a union.
-        """
+        """The earliest tasks in these states (or the latest), in order, by indexes; PostgreSQL reads each state apart."""
         order = ("-scheduled_at", "-pk") if latest else ("scheduled_at", "pk")
         if not connections[self.db].features.supports_slicing_ordering_in_compound:
             return in_states(self, sorted(states)).order_by(*order)[:most]

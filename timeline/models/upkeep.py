@@ -17,8 +17,6 @@ KEPT: Final = timedelta(hours=24)
 
 
 class IdentityQuerySet(models.QuerySet["Identity"]):
-    """Questions asked of the one row."""
-
     def unpolled(self, since: timedelta) -> IdentityQuerySet:
         """The row, if nobody has polled for so long, by the real clock of the database."""
         return self.filter(Q(polled_at__isnull=True) | Q(polled_at__lt=MachineTime(-since)))
@@ -29,9 +27,7 @@ class IdentityQuerySet(models.QuerySet["Identity"]):
 
 
 class Identity(models.Model):
-    """
-    One row: ``site`` is in every copy of the database, as in its processes' ``TIMELINE["SITE"]``. ``polled_at``: machine time.
-    """
+    """One row: ``site``, in every copy, is as in its processes' ``TIMELINE["SITE"]``; ``polled_at`` is machine time."""
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=THE_ONE, editable=False)
     site = models.CharField(max_length=100, blank=True)
@@ -77,8 +73,6 @@ class Sign(models.Model):
 
 
 class SweepQuerySet(models.QuerySet["Sweep"]):
-    """Questions asked of parts."""
-
     def resting(self, interval: timedelta) -> SweepQuerySet:
         """Parts whose round is over, and whose next one is not due. The interval counts between beginnings of rounds."""
         return self.filter(Q(ended_at__isnull=False) & Q(begun_at__gt=MachineTime(-interval)))
@@ -103,8 +97,6 @@ class Sweep(models.Model):
 
 
 class AnswerQuerySet(models.QuerySet["Answer"]):
-    """Questions asked of answers."""
-
     def no_longer_kept(self) -> AnswerQuerySet:
         """Answers that are too old, so that their keys may be used for other requests."""
         return self.filter(made_at__lt=MachineTime(-KEPT, once=True))

@@ -22,11 +22,7 @@ FAILURES: Final = (ReasonCode.ERROR.value, ReasonCode.TIMEOUT.value, ReasonCode.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetters:
-    """
-    Tasks of one key with the same failure, whose fingerprint names the ``group``; ``sample`` was made last.
-
-    ``first_at`` and ``last_at`` say when the first and the last were discarded.
-    """
+    """Tasks of one key that failed alike: ``group`` is the fingerprint, ``sample`` was made last; times of discarding."""
 
     group: str
     task_key: str
@@ -41,7 +37,6 @@ class DeadLetters:
         return self.sample.error or self.sample.reason
 
     def as_data(self, *, payload: bool = True) -> dict[str, Any]:
-        """Write it as plain data; ``payload``: it may quote an error."""
         shown = self if payload else self.masked()
         data = {name: getattr(self, name) for name in ("group", "task_key", "count", "first_at", "last_at")}
         return data | {"sample": str(self.sample.pk), "message": shown.message}

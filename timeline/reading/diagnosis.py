@@ -100,7 +100,6 @@ class Health:
         return not self.problems
 
     def as_data(self) -> dict[str, Any]:
-        """Write it as plain data."""
         snapshot = self.snapshot.as_data() if self.snapshot is not None else None
         return {**asdict(self), "snapshot": snapshot, "well": self.well}
 

@@ -74,14 +74,7 @@ def _rules_of_clock(recurring: Recurring) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartEntry:
-    """
-    What starts a run.
-
-    Args:
-        kind: ``event``, ``created``, ``clock`` or ``after_run``.
-        said: The name of the event; for other kinds, words.
-        next_at: When the clock starts the next run: as its row says, or where there is none, by its schedule.
-    """
+    """What starts a run: ``kind`` is ``event``, ``created``, ``clock`` (``next_at``: its next run) or ``after_run``."""
 
     kind: str
     said: str
@@ -123,12 +116,10 @@ class TaskEntry:
 
     @property
     def last_end_label(self) -> str:
-        """How it ended last, in words."""
         return str(State(self.last_end).label) if self.last_end else ""
 
     @property
     def took(self) -> str:
-        """Its duration, for people."""
         return "" if self.seconds is None else how_long(self.seconds)
 
 
@@ -142,16 +133,7 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """
-    A timeline.
-
-    Args:
-        entity: Label of the model; empty: the system.
-        rules: Its other declarations about runs, in words.
-        exits: Event → name of the exit.
-        tasks, steps: In the declared order.
-        states: Of a machine, in the order of the table; empty for others.
-    """
+    """A timeline. ``entity``: label, empty: the system's. ``rules``: in words. ``exits``: event → name of the exit."""
 
     name: str
     doc: str
@@ -165,7 +147,6 @@ class TimelineEntry:
     states: list[StateEntry] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
-        """Write it as plain data."""
         return asdict(self)
 
 

@@ -44,7 +44,6 @@ class OldSnapshot:
     query: str
 
     def as_data(self) -> dict[str, Any]:
-        """Write it as plain data, without the query."""
         names = ("kind", "name", "pid", "since", "asked_at", "state", "dead_rows")
         return {name: getattr(self, name) for name in names}
 

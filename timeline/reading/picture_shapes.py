@@ -45,12 +45,10 @@ class Chip:
 
     @property
     def text_x(self) -> int:
-        """The horizontal middle of its text."""
         return self.x + self.width // 2
 
     @property
     def text_y(self) -> int:
-        """The base line of its text."""
         return self.y + CHIP // 2 + 4
 
 
@@ -82,7 +80,6 @@ class Card:
 
     @property
     def bottom(self) -> int:
-        """Its lower end."""
         return self.y + self.height
 
     @property
@@ -92,12 +89,10 @@ class Card:
 
     @property
     def text_x(self) -> int:
-        """The left edge of its texts."""
         return self.x + PAD
 
     @property
     def width(self) -> int:
-        """Its width; the same for all cards."""
         return CARD
 
     @property
@@ -112,12 +107,10 @@ class Card:
 
     @property
     def sign_x(self) -> int:
-        """The right edge of its sign."""
         return self.x + CARD - PAD + 2
 
     @property
     def sign_y(self) -> int:
-        """The base line of its sign."""
         return self.y + PAD + TITLE - 4
 
 
@@ -141,11 +134,7 @@ class AxisMark(NamedTuple):
 
 @dataclass(slots=True)
 class Band:
-    """
-    An axis with its cards: the point from which its times count, and the times from left to right.
-
-    ``y`` is the top of the title, ``axis`` that of the axis, ``right`` its right end.
-    """
+    """An axis with its cards; ``y`` is the top of the title, ``axis`` that of the axis, ``right`` its right end."""
 
     title: str
     y: int
@@ -154,17 +143,14 @@ class Band:
 
     @property
     def title_y(self) -> int:
-        """The base line of its title."""
         return self.y + 17
 
     @property
     def axis(self) -> int:
-        """The vertical place of the axis."""
         return self.y + HEAD + AXIS - 8
 
     @property
     def mark_y(self) -> int:
-        """The base line of its times."""
         return self.axis - 8
 
 
@@ -178,7 +164,6 @@ class Row:
 
     @property
     def word_y(self) -> int:
-        """The base line of the word."""
         return self.y + CHIP // 2 + 4
 
 

@@ -41,14 +41,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class TaskTally:
-    """
-    The numbers of one kind of task.
-
-    Args:
-        overdue: Open, due for longer than two polls, and started by nobody.
-        failed: Discarded in the last 7 days of story time, redriven or not.
-        cancelled: Reason code → tasks, cancelled at any time; codes without tasks are left out.
-    """
+    """Numbers of one kind of task: ``failed`` in the last 7 days of story time; ``cancelled`` by reason code."""
 
     open: Amount = Amount()
     overdue: Amount = Amount()

@@ -92,11 +92,7 @@ def _marked(said: str, task_key: str) -> str:
 
 
 def mermaid_of(definition: Definition) -> str:
-    """
-    Write a timeline as text for Mermaid; a machine as its table.
-
-    Events that all working or all open states take are a note: lines from each state would hide the others.
-    """
+    """Write a timeline as text for Mermaid, a machine as its table; events that all open states take are a note."""
     lines = _lines(definition) if definition.machine is not None else _flow(definition)
     return "\n".join(lines) + "\n"
 

@@ -118,7 +118,6 @@ class _Axis:
 
     @property
     def width(self) -> int:
-        """The width that its cards need."""
         return max(self.x(known) for known in self.group) + CARD - EDGE
 
 

@@ -133,7 +133,6 @@ class _Alarm:
         self._thread.start()
 
     def stop(self) -> bool:
-        """The call is back: ring no more; tell whether it was late."""
         with self._lock:
             self._over.set()
         self._thread.join()

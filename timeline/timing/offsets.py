@@ -139,9 +139,7 @@ class Distance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """
-    Pieces of time, each from one of ``begins`` (UTC) to the next; ``known`` is None where distances are not the same in it.
-    """
+    """Pieces of time, each from one of ``begins`` (UTC) to the next; ``known`` is None where distances differ within it."""
 
     begins: tuple[datetime, ...]
     known: tuple[Distance | None, ...]

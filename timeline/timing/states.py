@@ -46,7 +46,6 @@ class Backoff:
         return timedelta(0) if self.is_spent else self.delays.wait(tries, share)
 
     def describe(self, said: str) -> str:
-        """Say it in words, in the present language."""
         if self.is_spent:
             return str(_("%(when)s, as try number %(most)s in a row")) % {
                 "when": said,

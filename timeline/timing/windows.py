@@ -121,11 +121,7 @@ class Window:
         return self.next_open(moment, zone)
 
     def spread_over(self, opens: datetime, share: timedelta, spread: timedelta, zone: tzinfo) -> datetime:
-        """
-        When a task is due that has a share of a spread, from ``opens`` on, at which the window is open.
-
-        Both count only while it is open: tasks do not gather at an opening, and none is due later than the spread allows.
-        """
+        """When a task is due that has a share of a spread: both count only while it is open, from ``opens`` on, when it is."""
         spans = self._open_within(opens, opens + spread, self.zone or zone)
         left = share * (sum((ends - begins for begins, ends in spans), timedelta(0)) / spread)
         for begins, ends in spans:
@@ -135,7 +131,6 @@ class Window:
         return opens
 
     def _open_within(self, first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, datetime]]:
-        """When it is open between two moments."""
         day, found = first.astimezone(zone).date() - DAY, []
         while day <= last.astimezone(zone).date():
             for opens, closes in self._openings(day, zone):
@@ -147,7 +142,6 @@ class Window:
         return found
 
     def _openings(self, day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
-        """Openings that start on a day, in UTC, the first one first."""
         if day.weekday() not in self.weekdays or self._is_free(day):
             return []
         return _openings(self.spans, day, zone)

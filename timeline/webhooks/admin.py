@@ -44,7 +44,6 @@ class _Decoder(json.JSONDecoder):
     """Calls each text no JSON that cannot be read, or not be shown: it is too deep, has a number too long, or half a letter."""
 
     def decode(self, s: str, *args: Any) -> Any:
-        """Read it."""
         try:
             read = super().decode(s, *args)
             json.dumps(read, ensure_ascii=False).encode()
@@ -77,7 +76,6 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def clean(self) -> dict[str, Any]:
-        """See that its URL may be called, and that its topics are there."""
         given = super().clean() or {}
         try:
             check_endpoint(given.get("url", ""), given.get("topics"))
@@ -109,7 +107,6 @@ class EndpointAdmin(Alarming, Replaying):
 
     @admin.display(description=pgettext_lazy("timeline", "URL"))
     def masked_url(self, endpoint: Endpoint) -> str:
-        """Where it is, without what may be a secret."""
         return endpoint.masked_url
 
     def save_model(self, request: HttpRequest, obj: Endpoint, form: Any, change: bool) -> None:
@@ -154,7 +151,6 @@ class EndpointAdmin(Alarming, Replaying):
 
     @admin.action(description=gettext_lazy("Disable the selected endpoints"), permissions=["change"])
     def disable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
-        """Send nothing more to them."""
         using = queryset.db
         with atomic(using=using):
             for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
@@ -163,7 +159,6 @@ class EndpointAdmin(Alarming, Replaying):
 
     @admin.action(description=gettext_lazy("Enable the selected endpoints"), permissions=["change"])
     def enable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
-        """Send to them again."""
         using = queryset.db
         with atomic(using=using):
             for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
@@ -185,11 +180,9 @@ class EndpointAdmin(Alarming, Replaying):
         return said_of_each, counts, refused, []
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
-        """Delete one, as the API does."""
         delete_endpoints([obj.pk], using=self.get_queryset(request).db)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
-        """Delete some, in the same way."""
         delete_endpoints(queryset.values_list("pk", flat=True), using=queryset.db)
 
 
@@ -204,7 +197,6 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
     can_delete = False
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """None is added by hand."""
         return False
 
 
@@ -230,15 +222,12 @@ class DeliveryAdmin(Alarming):
     actions = ("send_again",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """None is added by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """None is changed by hand."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """They go when they are old."""
         return False
 
     @admin.display(description=pgettext_lazy("timeline", "endpoint"), ordering="endpoint")
@@ -248,18 +237,15 @@ class DeliveryAdmin(Alarming):
 
     @admin.display(description=pgettext_lazy("timeline", "entity"))
     def about(self, delivery: Delivery) -> str:
-        """What it tells of."""
         if not delivery.entity_label:
             return pgettext("timeline", "the system")
         return f"{delivery.entity_label}:{delivery.entity_id}"
 
     @admin.display(description=pgettext_lazy("timeline", "message id"))
     def message_id(self, delivery: Delivery) -> str:
-        """What receivers know it by."""
         return delivery.message_id
 
     def has_send_again_permission(self, request: HttpRequest) -> bool:
-        """Whoever may change endpoints."""
         return request.user.has_perm("timeline_webhooks.change_endpoint")
 
     @admin.action(description=gettext_lazy("Send the selected deliveries again"), permissions=["send_again"])

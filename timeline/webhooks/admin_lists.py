@@ -33,7 +33,6 @@ class FilterMomentField(forms.Field):
     """A moment as filters of dates write it: with its offset."""
 
     def clean(self, value: Any) -> Any:
-        """See that it is one that rows can hold."""
         try:
             at = parse_datetime(value)
             return None if at is None else check_time("at", at)
@@ -42,7 +41,6 @@ class FilterMomentField(forms.Field):
 
 
 def asked_of_choices(name: str, choices: Any) -> dict[str, forms.Field]:
-    """What the filter of a column with choices asks."""
     return {f"{name}__exact": forms.ChoiceField(choices=choices)}
 
 
@@ -52,7 +50,6 @@ def asked_of_relation(name: str) -> dict[str, forms.Field]:
 
 
 def asked_of_moment(name: str) -> dict[str, forms.Field]:
-    """What the filter of a moment asks."""
     return {f"{name}__{lookup}": FilterMomentField() for lookup in ("gte", "lt")}
 
 
@@ -62,7 +59,6 @@ class Filtering(Themed):
     lookups: ClassVar[Mapping[str, forms.Field]] = {}
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:  # noqa: ARG002
-        """Whether a filter of the list asks this, and the value is one."""
         field = self.lookups.get(lookup)
         try:
             return field is not None and field.clean(value) is not None
@@ -74,7 +70,6 @@ class Alarming(Filtering):
     """Has a list that says so."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Add since when."""
         using = self.get_queryset(request).db
         since = unsent_since(now=story_now(using), using=using)
         return super().changelist_view(request, {"unsent_since": since, **(extra_context or {})})

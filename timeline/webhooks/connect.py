@@ -152,8 +152,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
     """
     Resolves a name once, refuses it if an address is not public, and connects to what it has looked at.
 
-    A look-up keeps a thread until it has an answer. Who wants the same name waits for the same look-up: a silent name takes one
-    thread. Certificates and ``Host`` are still about the name.
+    A look-up keeps a thread until it has an answer; all who want the same name wait for the same one.
     """
 
     def __init__(self) -> None:
@@ -168,13 +167,7 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """
-        Connect to the first address that answers; a silent one leaves time for those after it.
-
-        Raises:
-            Refused: if one of them may not be called.
-            httpcore.ConnectError: if none answers.
-        """
+        """Connect to the first address that answers; a silent one leaves time for others. ``NotCalled``, ``ConnectError``."""
         problem: Exception = httpcore.ConnectError()
         addresses = await self._resolved(host, port)
         share = get_settings().TIMEOUT.total_seconds() / (len(addresses) + 1)
@@ -200,7 +193,6 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
             lookup.exception()  # So that nobody is told of it where all have stopped waiting.
 
     async def aclose(self) -> None:
-        """Wait for no look-up any more."""
         lookups = list(self._lookups.values())
         for lookup in lookups:
             lookup.cancel()
@@ -211,7 +203,6 @@ class CheckedBackend(httpcore.AsyncNetworkBackend):
         raise NotCalled("unix")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
         await asyncio.sleep(seconds)
 
 
@@ -246,7 +237,6 @@ class Pool(httpcore.AsyncConnectionPool):
         self._backend, self._options = backend, options
 
     def create_connection(self, origin: httpcore.Origin) -> httpcore.AsyncConnectionInterface:
-        """Make one to a receiver."""
         return Connection(
             origin=origin,
             ssl_context=self._options["ssl_context"],
@@ -255,7 +245,6 @@ class Pool(httpcore.AsyncConnectionPool):
         )
 
     async def aclose(self) -> None:
-        """Close all."""
         await super().aclose()
         await self._backend.aclose()
 
@@ -274,7 +263,6 @@ def make_pool() -> Pool:
 
 @cache
 def _trusting(file: str | None) -> ssl.SSLContext:
-    """Trust the usual certificates, and those of a file."""
     context: ssl.SSLContext = httpx.create_ssl_context(trust_env=False)
     if file is not None:
         context.load_verify_locations(file)

@@ -48,10 +48,9 @@ class Claimed:
 
 def claim(room: Room, *, now: datetime, using: str) -> Claimed:
     """
-    Claim deliveries, in three statements whatever their number; in one, if nothing is due. Two more where one is paused.
+    Claim deliveries, in three statements whatever their number; one, if nothing is due; two more where one is paused.
 
-    What has one before it in its order that is not claimed here is left until that has ended or is due again. ``room`` says how
-    many an endpoint may have.
+    What has one before it in its order that is not claimed here is left. ``room`` says how many an endpoint may have.
     """
     token = uuid4()
     with atomic(using=using):

@@ -47,17 +47,9 @@ def lock_deliveries(deliveries: DeliveryQuerySet) -> None:
 
 def disable(endpoint: Endpoint, code: Disabled, *, reason: str = "", now: datetime, using: str) -> int:
     """
-    Send nothing more to an endpoint: what waits is cancelled, and can be sent again later. People are told, unless they did it.
+    Send nothing more to a locked endpoint; how many waiting deliveries were cancelled (they can be sent again).
 
-    Args:
-        endpoint: Of which the caller has the lock, or nobody else.
-        code: Why.
-        reason: What a person says of it; 200 characters at most.
-        now: Story time.
-        using: Database alias.
-
-    Returns:
-        How many deliveries were cancelled.
+    People are told, unless they did it. ``reason``: what a person says of it, 200 characters at most.
     """
     check_text("reason", reason, MAX_REASON)
     with atomic(using=using):
@@ -96,12 +88,7 @@ def enable(endpoint: Endpoint, *, now: datetime, using: str) -> None:  # noqa: A
 
 
 def rotate(endpoint: Endpoint, *, now: datetime, using: str) -> str:
-    """
-    Give an endpoint another secret. For 24 hours the one before signs as well.
-
-    Returns:
-        The secret. It is shown to nobody ever again.
-    """
+    """Give an endpoint another secret, which is shown once: here. For 24 hours the one before signs as well."""
     secret = new_secret()
     endpoint.previous_secret, endpoint.secret, endpoint.rotated_at = endpoint.secret, encrypted(secret), now
     endpoint.save(using=using, update_fields=["previous_secret", "secret", "rotated_at"])
@@ -119,18 +106,12 @@ def replay(
     using: str,
 ) -> int:
     """
-    Send again what has ended: with the same ``webhook-id``, by which receivers know it. In the order of old.
+    Send again what has ended, in the order of old, with the same ``webhook-id``, by which receivers know it; how many.
 
     Args:
-        endpoint: Enabled.
         since, until: What was written from then on, and before then; None: whenever.
         only: Primary keys of deliveries; None: all of that time.
         missed: Leave out what has arrived.
-        now: Story time.
-        using: Database alias.
-
-    Returns:
-        How many.
 
     Raises:
         InvalidInput: if the endpoint is disabled, or ``since`` is not before ``until``.

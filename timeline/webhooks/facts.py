@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -66,11 +66,6 @@ def topics_of_ending(ending: Ending) -> list[str]:
     if timeline in OWN:
         return []
     return [f"task.{ending.state}", f"task.{ending.state}.{timeline}", f"task.{ending.state}.{ending.task_key}"]
-
-
-def some_told(entries: Iterable[Entered]) -> bool:
-    """Whether a machine tells one of these moves."""
-    return any(topics_of_entry(entry) for entry in entries)
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,8 +149,8 @@ class Delivery(EntityColumns):
     """
     One message to one endpoint. ``source`` is the entry of a run, or the task, that it tells of.
 
-    ``body`` is the JSON that is sent, byte for byte the same at each try. What has the same ``order_key`` is sent one after the
-    other, by ``id``. ``leased_until`` is machine time, all else is story time.
+    ``body`` is JSON, the same at each try. What has the same ``order_key`` is sent one after the other, by ``id``.
+    ``leased_until`` is machine time, all else is story time.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -31,20 +31,7 @@ def check_endpoint(url: str, topics: object) -> None:
 def open_endpoint(
     *, url: str, topics: Sequence[str], description: str = "", ordered: str = Ordered.ENTITY, now: datetime, using: str
 ) -> tuple[Endpoint, str]:
-    """
-    Make an endpoint.
-
-    Args:
-        url, topics, description, ordered: As its columns.
-        now: Story time.
-        using: Database alias.
-
-    Returns:
-        It, and its secret, which is shown to nobody ever again.
-
-    Raises:
-        ValidationError: of what is wrong.
-    """
+    """Make an endpoint; it, and its secret, which is shown to nobody ever again. ``ValidationError`` of what is wrong."""
     check_endpoint(url, list(topics))
     secret = new_secret()
     endpoint = Endpoint(

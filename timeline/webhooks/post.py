@@ -38,14 +38,9 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class PostOutcome:
     """
-    What came of it.
+    What came of it: ``status`` None: there was no answer; ``text``: 2 KiB of it; ``error``: empty, it arrived.
 
-    Args:
-        status: Of the answer; None: there was none.
-        text: The first 2 KiB of it.
-        error: In plain words; empty: it arrived.
-        at: When it was sent, by this machine's clock.
-        wait: How long a receiver that is well asks to be left alone; nothing: it does not.
+    ``at`` is by this machine's clock; ``wait``: how long a receiver that is well asks to be left alone.
     """
 
     status: int | None
@@ -57,7 +52,6 @@ class PostOutcome:
 
     @property
     def is_delivered(self) -> bool:
-        """Whether the receiver has it."""
         return not self.error
 
 
@@ -105,7 +99,6 @@ async def _send(
 
 
 def _wait(response: httpcore.Response) -> timedelta:
-    """How long the receiver asks to be left alone."""
     if response.status not in ASKING:
         return timedelta()
     said = next((value for name, value in response.headers if name.lower() == b"retry-after"), b"")

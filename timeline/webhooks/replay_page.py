@@ -44,7 +44,6 @@ class ReplayForm(forms.Form):
         self.now = now
 
     def clean_since(self) -> datetime:
-        """See that it is a time that can be."""
         return _checked(self.cleaned_data["since"])
 
     def clean_until(self) -> datetime:
@@ -52,7 +51,6 @@ class ReplayForm(forms.Form):
         return _checked(self.cleaned_data["until"] or self.now)
 
     def clean(self) -> dict[str, Any]:
-        """See that there is a time between the two."""
         given = super().clean() or {}
         if "since" in given and "until" in given and given["since"] >= given["until"]:
             self.add_error("until", _("Give a later time."))
@@ -67,10 +65,7 @@ def _checked(at: datetime) -> datetime:
 
 
 class Replaying(Themed):
-    """Has the page."""
-
     def get_urls(self) -> list[URLPattern]:
-        """Add it to those of the model."""
         view = self.admin_site.admin_view(self.replay_view)
         return [path("<path:object_id>/replay/", view, name="timeline_webhooks_endpoint_replay"), *super().get_urls()]
 

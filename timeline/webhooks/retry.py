@@ -32,9 +32,7 @@ def retry_after(attempts: int, *, chance: float | None = None) -> timedelta:
 
 
 def wait_asked_for(said: str, *, at: datetime) -> timedelta:
-    """
-    How long a ``Retry-After`` asks to be left alone, by seconds or a date: nothing if unreadable, ``LONGEST_WAIT`` at most.
-    """
+    """How long a ``Retry-After`` (seconds or a date) asks to be left alone: nothing if unreadable, ``LONGEST_WAIT`` at most."""
     if re.fullmatch(r"[0-9]+", said, re.ASCII):
         wait = timedelta(seconds=int(said.lstrip("0")[:9] or 0))
     else:

@@ -74,7 +74,6 @@ class BulkActionSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(SkippedSerializer)
     def get_skipped(self, bulk: BulkAction) -> dict[str, int]:
-        """Each reason, also where there is none."""
         return {why: bulk.skipped.get(why, 0) for why in WHY}
 
 
@@ -94,17 +93,13 @@ class BulkView(TimelineAPI):
     serializer_class: type[BulkActionSerializer] = BulkActionSerializer
 
     def get_bulk_actions(self) -> BulkActionQuerySet:
-        """Where every query starts."""
         return self.policy.visible_bulk_actions(BulkAction.objects.using(self.get_using()), self.request.user)
 
     def told(self, bulk: BulkAction) -> Any:
-        """One as it is answered."""
         return self.serializer_class(bulk).data
 
 
 class BulkActions(BulkView):
-    """Acting in bulk."""
-
     @described(
         operation_id="bulk",
         request=BulkBody,
@@ -120,16 +115,14 @@ class BulkActions(BulkView):
         # Once to everybody: what is asked of each action hangs on the body.
         if not any(self.policy.allows(user, action) for action in ACTIONS) or not isinstance(user, get_user_model()):
             raise PermissionDenied
-        body = BulkBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        if not self.policy.allows(user, Action(body.validated_data["action"])):
+        given = BulkBody.read(request)
+        if not self.policy.allows(user, Action(given["action"])):
             raise PermissionDenied
-        refuse_unknown_names(body.validated_data["filter"], self.get_queryset(), within="filter")
-        if body.validated_data["dry_run"]:
+        refuse_unknown_names(given["filter"], self.get_queryset(), within="filter")
+        if given["dry_run"]:
             key_in(request)  # One that is none is refused here as well.
-            return Response(self._counted(self._bulk(body.validated_data)))
-        act = partial(self._begin, body.validated_data)
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+            return Response(self._counted(self._bulk(given)))
+        return answer_once(request, partial(self._begin, given), using=self.get_using())
 
     def _bulk(self, given: dict[str, Any]) -> BulkAction:
         seconds, meant = given.get("spread_seconds"), given["filter"]
@@ -167,8 +160,6 @@ class BulkActions(BulkView):
 
 
 class OneBulkAction(BulkView):
-    """One, looked at."""
-
     @described(operation_id="bulk_progress", responses=answers(404, ok=BulkActionSerializer))
     def get(self, request: Request, pk: UUID) -> Response:
         """Say how far it is."""
@@ -176,8 +167,6 @@ class OneBulkAction(BulkView):
 
 
 class StopBulkAction(BulkView):
-    """One, stopped."""
-
     @described(
         operation_id="bulk_stop",
         request=None,
@@ -193,4 +182,4 @@ class StopBulkAction(BulkView):
         def act() -> RequestOutcome:
             return RequestOutcome(self.told(stop_bulk(pk, actor=self.actor, now=self.now, using=self.get_using())))
 
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+        return answer_once(request, act, using=self.get_using())

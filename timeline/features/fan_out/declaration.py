@@ -51,9 +51,8 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
     """
     Read what a task is to be done for: occurrence → payload of its row, or the occurrences alone.
 
-    Raises:
-        InvalidInput: if an occurrence is no text of 1 to 100 characters or is given twice, or they are too many or too large.
-        NotPlainJSON, PayloadTooLarge: if a payload is not plain JSON, or over 64 KiB.
+    Raises ``InvalidInput`` for an occurrence that is no text of 1 to 100 characters or is given twice, and for too many or too
+    large ones; ``NotPlainJSON``, ``PayloadTooLarge`` for a payload.
     """
     if isinstance(occurrences, str | bytes) or not isinstance(occurrences, Iterable):
         remedy = _("Give a dict from occurrence to payload, or a list of occurrences.")
@@ -78,20 +77,17 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
 
 
 def refuse_twice(occurrence: str) -> None:
-    """Raise ``InvalidInput`` for what is fanned out already."""
     remedy = _("Give each occurrence of a task once.")
     raise InvalidInput("occurrence", _("%(name)s is given twice."), remedy, name=occurrence)
 
 
 def check_count(count: int) -> None:
-    """Raise ``InvalidInput`` for more occurrences than one attempt may fan out."""
     if count > MAX_OCCURRENCES:
         remedy = _("Give each several things to do, by its payload.")
         raise InvalidInput("occurrences", _("are more than %(most)s."), remedy, most=f"{MAX_OCCURRENCES:,}")
 
 
 def check_size(size: int) -> None:
-    """Raise ``InvalidInput`` for more bytes of payloads than one attempt may fan out."""
     if size > MAX_MEGABYTES * 1024 * 1024:
         remedy = _("Store the data, and give each its key.")
         raise InvalidInput("payloads", _("are more than %(most)s MiB together."), remedy, most=MAX_MEGABYTES)

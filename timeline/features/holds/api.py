@@ -18,12 +18,12 @@ from timeline import shortcuts
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import ChoiceOf, InstantField, find_entity
 from timeline.api.filters import no_timeline_about
-from timeline.api.pagination import DESCRIBED, limit_of
+from timeline.api.pagination import DESCRIBED, answer_page
 from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.requests import HoldBody, ReleaseBody
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.exceptions import WrongEntity
-from timeline.features.machines.api import EntitySerializer
+from timeline.features.machines.api import EntityField
 from timeline.models import EntityRef, Hold, Scope, Then
 from timeline.models.decisions import HoldQuerySet
 from timeline.registry import registry
@@ -42,7 +42,7 @@ class HoldSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField(read_only=True)
     scope = ChoiceOf(Scope, read_only=True)
     target = serializers.CharField(read_only=True, help_text="Task key, name of the timeline, or queue.")
-    entity = serializers.SerializerMethodField(help_text="What is held; null: of the other scopes.")
+    entity = EntityField(help_text="What is held; null: of the other scopes.")
     then = ChoiceOf(Then, read_only=True, help_text="What becomes of its tasks when it ends.")
     until = InstantField(read_only=True, allow_null=True, help_text="When it ends by itself.")
     reason = serializers.CharField(read_only=True)
@@ -66,13 +66,7 @@ class HoldSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field({"type": ["integer", "null"]})
     def get_park_within_seconds(self, hold: Hold) -> int | None:
-        """As a number."""
         return None if hold.park_within is None else int(hold.park_within.total_seconds())
-
-    @extend_schema_field(EntitySerializer(allow_null=True))
-    def get_entity(self, hold: Hold) -> dict[str, str] | None:
-        """Label and id."""
-        return hold.entity_ref._asdict() if hold.entity_label else None
 
 
 class HoldPageSerializer(serializers.Serializer[Any]):
@@ -88,35 +82,25 @@ class HoldsView(TimelineAPI):
     serializer_class: type[HoldSerializer] = HoldSerializer
 
     def get_holds(self) -> HoldQuerySet:
-        """Where every query starts."""
         return self.policy.visible_holds(Hold.objects.using(self.get_using()), self.request.user)
 
     def told(self, hold: Hold) -> Any:
-        """A hold as it is answered."""
         return self.serializer_class(hold).data
 
 
 class Holds(HoldsView):
-    """Holds: listed, and made."""
-
     parameters = ("released", "cursor", "limit")
 
     @described(operation_id="holds", parameters=_QUERY, responses=answers(ok=HoldPageSerializer))
     def get(self, request: Request) -> Response:
         """List what is on hold, in the order it was put there."""
-        asked, limit = request.query_params, limit_of(request)
+        asked = request.query_params
         if asked.get("released", "false") not in _ANSWERS:
             raise ValidationError({"released": _("Give one of %(names)s.") % {"names": ", ".join(_ANSWERS)}})
         holds = self.get_holds().filter(released_at__isnull=asked.get("released") != "true").order_by("pk")
         if "cursor" in asked:
             holds = holds.filter(pk__gt=_place(asked["cursor"]))
-        found = list(holds[: limit + 1])
-        link = None
-        if len(found) > limit:
-            query = asked.copy()
-            query["cursor"] = str(found[limit - 1].pk)
-            link = request.build_absolute_uri(f"?{query.urlencode()}")
-        return Response({"next": link, "results": [self.told(hold) for hold in found[:limit]]})
+        return answer_page(request, holds, self.serializer_class)
 
     @described(
         operation_id="hold",
@@ -128,10 +112,7 @@ class Holds(HoldsView):
         """Put something on hold. None of its tasks is started until it is released, or its time has come."""
         if not self.policy.may_hold(request.user):
             raise PermissionDenied
-        body = HoldBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        act = partial(self._hold, body.validated_data)
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+        return answer_once(request, partial(self._hold, HoldBody.read(request)), using=self.get_using())
 
     def _hold(self, given: dict[str, Any]) -> RequestOutcome:
         entity = given.get("entity")
@@ -162,8 +143,6 @@ class Holds(HoldsView):
 
 
 class Release(HoldsView):
-    """One hold, ended."""
-
     @described(
         operation_id="hold_release",
         request=ReleaseBody,
@@ -178,14 +157,12 @@ class Release(HoldsView):
         self.get_holds().get(pk=pk)
         if not self.policy.may_hold(request.user):
             raise PermissionDenied
-        body = ReleaseBody(data=request.data)
-        body.is_valid(raise_exception=True)
+        given = ReleaseBody.read(request)
 
         def act() -> RequestOutcome:
-            hold = shortcuts.release(pk, actor=self.actor, using=self.get_using(), **body.validated_data)
-            return RequestOutcome(self.told(hold))
+            return RequestOutcome(self.told(shortcuts.release(pk, actor=self.actor, using=self.get_using(), **given)))
 
-        return answer_once(request, act, lambda said, _again: said, using=self.get_using())
+        return answer_once(request, act, using=self.get_using())
 
 
 def _place(cursor: str) -> UUID:

@@ -21,10 +21,7 @@ TOLD: Final = 5  # How many holders are named, if a key has many.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldPlace:
-    """
-    A place that a task holds. A task that has ended keeps it closed. ``since`` is when its last attempt started, or when it
-    ended; empty: it is on its way to a worker.
-    """
+    """A place that a task holds, or keeps closed. ``since``: its last attempt's start, or its end; empty: it is on its way."""
 
     slot: int
     task_id: str
@@ -34,7 +31,6 @@ class HeldPlace:
 
     @property
     def state_label(self) -> str:
-        """The state in words."""
         return str(State(self.state).label)
 
     @property
@@ -57,7 +53,6 @@ class LimitEntry:
         return any(place.is_closed for place in self.places)
 
     def as_data(self) -> dict[str, Any]:
-        """Write it as plain data."""
         return asdict(self) | {"closed": self.is_closed}
 
 

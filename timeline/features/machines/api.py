@@ -10,7 +10,6 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import Throttled
-from rest_framework.settings import api_settings
 
 from timeline.api.base import TimelineThrottle
 from timeline.api.fields import InstantField
@@ -35,6 +34,17 @@ class EntitySerializer(serializers.Serializer[Any]):
     id = serializers.CharField(read_only=True)
 
 
+@extend_schema_field(EntitySerializer(allow_null=True))
+class EntityField(serializers.ReadOnlyField):
+    """What a row is about; None: no entity."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"source": "entity_ref", **options})
+
+    def to_representation(self, value: EntityRef) -> dict[str, str] | None:
+        return value._asdict() if value.label else None
+
+
 class MoveSerializer(serializers.Serializer[Any]):
     """One move of a machine, or its beginning."""
 
@@ -54,7 +64,7 @@ class MachineSerializer(serializers.Serializer[Any]):
     """Where the run of a machine is."""
 
     timeline = serializers.CharField(source="run.timeline", read_only=True)
-    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    entity = EntityField(source="run.entity_ref", help_text="What it is about; null: the system.")
     run = serializers.UUIDField(source="run.pk", read_only=True)
     key = serializers.CharField(source="run.key", read_only=True, help_text="Tells runs of the same entity apart.")
     state = serializers.CharField(source="run.state", read_only=True, help_text="As the machine calls it.")
@@ -68,34 +78,19 @@ class MachineSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_asked(self, line: Any) -> list[str]:
-        """Events."""
         view = self.context["view"]
         asked: list[str] = view.policy.asked_of(view.request.user, line.run, using=line.run._state.db)
         return asked
-
-    @extend_schema_field(EntitySerializer(allow_null=True))
-    def get_entity(self, line: Any) -> dict[str, str] | None:
-        """Label and id."""
-        return line.run.entity_ref._asdict() if line.run.entity_label else None
 
 
 class AskedThrottle(TimelineThrottle):
     """Counts the events of a user who may not emit."""
 
-    scope_attr = "asked_scope"
-
-    def get_rate(self) -> str | None:
-        """Read the rate as it is set now."""
-        rates: dict[str, Any] = api_settings.DEFAULT_THROTTLE_RATES
-        rate: str | None = rates.get(SCOPE, RATE)
-        return rate
+    scope_attr, named, usual = "asked_scope", SCOPE, RATE
 
 
 def asked_run(given: dict[str, Any], policy: TimelinePolicy, user: Any, *, using: str) -> TimelineRun | None:
-    """
-    The open run whose machine asks a user for an event (body: ``name``, ``machine``, ``entity``). Absent, foreign and ended
-    alike are none, by the same statements.
-    """
+    """The open run whose machine asks a user for an event; None, by the same statements, if absent, foreign or ended."""
     ref = EntityRef(**given["entity"])
     runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline=given["machine"])
     run = runs.order_by("pk").first()

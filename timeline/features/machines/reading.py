@@ -25,10 +25,7 @@ LONGEST = 300  # The characters of a reason that are shown.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLine:
-    """
-    One move of a run, or its beginning: ``seq`` is 0 then, ``from_state`` empty, and ``event`` as well, if it was by hand.
-    ``reason``: the answer of a person asked. Reason and actor are also empty if the reader may not know.
-    """
+    """One move of a run, or its beginning: ``seq`` 0, no ``from_state``. ``reason``: the answer of a person asked."""
 
     seq: int
     at: datetime
@@ -50,7 +47,6 @@ class MachineLine:
 
     @property
     def told(self) -> str:
-        """The state and since when, in words."""
         return state_of(self.run)
 
 
@@ -87,6 +83,7 @@ def machine_lines(
 ) -> list[MachineLine]:
     """
     Describe the runs of machines, in order: one statement, and one for the answers of people asked, if there are any.
+
     ``people``: whether to tell who moved a run. ``read``: the entries by ``entries_to_tell``; None: they are read here.
     """
     moving = [run for run in runs if run.state]

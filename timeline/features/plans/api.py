@@ -13,7 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.base import TRYING, TimelineAPI, TryingThrottle
-from timeline.api.fields import ChoiceOf, InstantField, find_entity
+from timeline.api.fields import ChoiceOf, InstantField, TitleField, find_entity
 from timeline.api.requests import PreviewBody
 from timeline.api.schema import answers, described
 from timeline.api.serializers import CODE, RowSerializer
@@ -46,7 +46,7 @@ class EffectSerializer(RowSerializer):
     """What would become of one task."""
 
     task = serializers.CharField(source="task_key", read_only=True, help_text="Its key; with which of many it is.")
-    title = serializers.SerializerMethodField(help_text="What people call it; empty: it has no title.")
+    title = TitleField(help_text="What people call it; empty: it has no title.")
     change = ChoiceOf(Becomes, read_only=True, help_text="`gone`: called off, or not foreseen any more.")
     foreseen = serializers.BooleanField(
         source="is_foreseen", read_only=True, help_text="It has no row, or would have none."
@@ -63,16 +63,10 @@ class EffectSerializer(RowSerializer):
         fields = ["task", "title", "change", "foreseen", "at", "then_at", "reason_code", "reason"]
         read_only_fields = fields
 
-    def get_title(self, effect: Effect) -> str:
-        """As its timeline says."""
-        return registry.told(effect.task_key)[0]
-
     def get_reason_code(self, effect: Effect) -> str:
-        """Of what has a row, and would be gone."""
         return effect.row.reason_code if effect.change == Becomes.GONE and effect.row is not None else ""
 
     def get_reason(self, effect: Effect) -> str:
-        """The text beside the code."""
         return retold(self.shown(effect.row)) if effect.change == Becomes.GONE and effect.row is not None else ""
 
 
@@ -88,7 +82,6 @@ class PreviewSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field({"type": "object", "additionalProperties": {"type": "integer"}})
     def get_counts(self, found: dict[str, list[Effect]]) -> dict[str, int]:
-        """Each change, also where there is none."""
         changes = [effect.change for effect in found["all"]]
         return {change.value: changes.count(change) for change in Becomes}
 
@@ -109,8 +102,6 @@ class _LatestRuns:
 
 
 class Preview(TimelineAPI):
-    """What would come of a change to one entity."""
-
     serializer_class: type[PreviewSerializer] = PreviewSerializer
     throttle_classes = [*TimelineAPI.throttle_classes, TryingThrottle]
 
@@ -134,10 +125,8 @@ class Preview(TimelineAPI):
         seen = self._timelines(names, using)
         if not there or not seen:
             raise NotFound
-        body = PreviewBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        ref = ref if ref in there else there[0]
-        change, now = self._tried(body.validated_data, ref, seen, using), story_now(using)
+        given, ref = PreviewBody.read(request), ref if ref in there else there[0]
+        change, now = self._tried(given, ref, seen, using), story_now(using)
         visible = self.policy.visible(ScheduledTask.objects.using(using), request.user)
         look = looker(ref, tasks=visible, seen=_LatestRuns(self.policy, request.user), now=now, using=using)
         refuse_many(ref, using=using)

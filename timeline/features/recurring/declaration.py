@@ -57,7 +57,6 @@ class Recurring:
 
     @property
     def timezone(self) -> tzinfo:
-        """The time zone."""
         return ZoneInfo(self.zone) if self.zone else timezone.get_default_timezone()
 
     def problems_of(self, definition: Definition) -> Iterator[Problem]:
@@ -235,7 +234,6 @@ def _recurring(
     catch_up: CatchUp,
     within: timedelta,
 ) -> Recurring:
-    """Put it together, and say what else is wrong."""
     wrong = list(problems)
     if zone != "" and not _is_zone(zone):
         wrong.append((f"has {word} in the zone {zone!r}, which is not known.", 'Name one, like "Europe/Berlin".'))

@@ -33,10 +33,7 @@ def next_slots(recurring: Recurring, *, now: datetime) -> Iterator[datetime]:
 
 
 class Next(NamedTuple):
-    """
-    What comes next by the rows. ``begins_at``: due time of the first task of a run of which nothing has begun; None: there is
-    none. ``past``: the last slot whose run has begun or was ended; None: no run is known.
-    """
+    """What comes next by the rows: the first due time of a run not begun (None: none), and the last slot that was."""
 
     begins_at: datetime | None = None
     past: datetime | None = None
@@ -59,10 +56,7 @@ def next_runs(definitions: Iterable[Definition], *, using: str) -> dict[str, Nex
 
 
 def schedule_in_words(recurring: Recurring, *, now: datetime | None, begins_at: datetime | None = None) -> str:
-    """
-    When a timeline starts: ``every day at 02:00 in Europe/Berlin, next 25 November 2026 02:00``. Without ``now``, no next time
-    is told. ``begins_at``: the known beginning; None: by the schedule alone.
-    """
+    """When a timeline starts: ``every day at 02:00 in Europe/Berlin``; with ``now``, also when next (``begins_at``)."""
     if recurring.slots is None:
         return recurring.word
     zone = recurring.timezone

@@ -38,5 +38,4 @@ class StepSerializer(serializers.Serializer[Any]):
 
     @extend_schema_field({})
     def get_result(self, step: StepLine) -> Any:
-        """Any JSON."""
         return step.result

@@ -116,7 +116,6 @@ class Step(Generic[Self_, Params, Result]):
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is called, and what it was."""
         return frozenset({self.name, self.options.was or self.name})
 
 

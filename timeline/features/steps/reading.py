@@ -52,10 +52,9 @@ class StepLine(NamedTuple):
 
 def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> list[StepLine]:
     """
-    The steps of a task in the order of their records, also those that its earlier revisions have done.
+    The steps of a task and of its earlier revisions, in the order of their records; results have up to 64 KiB each.
 
-    Results have up to 64 KiB each. No query for a task that nobody has started; else one, and one for each earlier revision
-    that did not complete.
+    No query for a task that nobody has started; else one, and one for each earlier revision that did not complete.
     """
     if not task.attempt and task.previous_id is None:
         return []

@@ -46,10 +46,7 @@ class WaitLine(NamedTuple):
 
 
 def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
-    """
-    For which events a task waits now; None: for none. Two statements, if it waits. ``until`` is the deadline of the wait. The
-    task may be due at another time, if somebody has moved it.
-    """
+    """For which events a task waits now; None: for none. Two statements, if it waits. ``until`` is the wait's own deadline."""
     if not task.awaits or task.state not in WAITING:
         return None
     rested = LogEntry.objects.using(using).filter(task=task, reason_code=ReasonCode.WAITING).order_by("-seq").first()
@@ -126,20 +123,15 @@ class Undecided:
 
     @property
     def place(self) -> tuple[datetime, UUID]:
-        """
-        Where it stands in the order of waits: its due time less the time for a decision. This is the time since when it waits,
-        unless somebody has moved the task.
-        """
+        """Where it stands in the order of waits: its due time less the time for a decision, so when it began, unless moved."""
         return self.task.scheduled_at - self.when.offset.exact, self.task.pk
 
     @property
     def since(self) -> datetime:
-        """Since when it waits."""
         return self.until - self.when.offset.exact
 
     @property
     def until(self) -> datetime:
-        """Until when a decision counts."""
         return self.task.nominal_at
 
     @property
@@ -152,10 +144,10 @@ def asking_tasks(
     tasks: ScheduledTaskQuerySet, timeline: str = "", *, after: tuple[datetime, UUID] | None, most: int, now: datetime
 ) -> list[Undecided]:
     """
-    List tasks that wait for a decision, the longest wait first. A few of them may be decided already: see ``still_asking``.
+    List tasks that wait for a decision, the longest wait first, after the ``place`` of the last one listed.
 
-    Due tasks are left out: they are decided, or too late. Each kind and state is looked up in the order of its index, so that
-    no more rows are read than are shown; on PostgreSQL in one statement. ``after`` is the place of the last one listed.
+    A few may be decided already: see ``still_asking``. Due tasks are left out: they are decided, or too late. Each kind and
+    state is looked up in the order of its index; on PostgreSQL in one statement.
     """
     asked = {key: when for known in registry if timeline in ("", known.name) for key, when in known.approvals.items()}
     parts = [part[:most] for key, when in asked.items() for part in _parts(tasks, key, when, after, now)]
@@ -187,10 +179,7 @@ def _parts(
 
 
 def still_asking(found: Iterable[Undecided], *, using: str) -> list[Undecided]:
-    """
-    Leave out those that are decided already, and say which are on hold. Three statements, if there are any. What is decided is
-    due at once, but somebody may move it to a later time again.
-    """
+    """Leave out those that are decided already, though moved since, and say which are on hold. Three statements."""
     found = [each for each in found if each.task.run_id]  # What is scheduled ad hoc asks for no approval.
     if not found:
         return []

@@ -15,11 +15,9 @@ from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import APIException, PermissionDenied, ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import nearest, read_instant
-from timeline.api.pagination import limit_of
 from timeline.api.preconditions import TAGS
 from timeline.webhooks.api.serializers import EndpointSerializer
 from timeline.webhooks.disabling import lock_endpoints
@@ -42,7 +40,6 @@ class WebhooksView(TimelineAPI):
     """Base. Staff see and do what Django's permissions of the models of this app say; nobody else sees anything."""
 
     def may(self, *permissions: str) -> bool:
-        """Whether who asks has one of these permissions."""
         user = self.request.user
         has = (user.has_perm(f"timeline_webhooks.{permission}") for permission in permissions)
         return bool(getattr(user, "is_staff", False)) and any(has)
@@ -62,7 +59,6 @@ class WebhooksView(TimelineAPI):
         return EndpointSerializer(endpoints, context={"whole": self.may("change_endpoint")}, **options)
 
     def told(self, endpoint: Endpoint) -> Any:
-        """What is answered of one."""
         return self.shown(endpoint).data
 
     def deliveries(self) -> DeliveryQuerySet:
@@ -78,20 +74,7 @@ class WebhooksView(TimelineAPI):
         return found[pk]
 
 
-def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Response:
-    """Answer one page of rows, whose last key is the cursor of the link to the next."""
-    limit = limit_of(request)
-    found = list(rows[: limit + 1])
-    link = None
-    if len(found) > limit:
-        query = request.query_params.copy()
-        query["cursor"] = str(found[limit - 1].pk)
-        link = request.build_absolute_uri(f"?{query.urlencode()}")
-    return Response({"next": link, "results": serializer(found[:limit], many=True).data})
-
-
 def key_in(request: Request, name: str) -> UUID:
-    """A key from the query; ``ValidationError`` if it is none."""
     try:
         return UUID(request.query_params[name])
     except ValueError:
@@ -99,7 +82,6 @@ def key_in(request: Request, name: str) -> UUID:
 
 
 def moment_in(request: Request, name: str) -> datetime:
-    """A moment from the query; ``ValidationError`` if it is none."""
     if (moment := read_instant(request.query_params[name])) is None:
         raise ValidationError({name: _("Give a moment with its offset, as in 2026-03-01T09:00:00Z.")})
     return nearest(moment)

@@ -1,8 +1,8 @@
-"""Endpoints: listed, made, read, changed and deleted."""
+"""Endpoints: listed, made, read, changed, deleted, and what else is done to them; and their deliveries."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -10,17 +10,19 @@ from uuid import UUID
 from django.core.exceptions import ValidationError as Invalid
 from django.db.models import Prefetch
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework import status
-from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.exceptions import APIException, NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from timeline.api.pagination import DESCRIBED
+from timeline.api.pagination import DESCRIBED, answer_page
 from timeline.api.preconditions import RequestOutcome, answer_once, not_modified
+from timeline.api.requests import ReasonBody
 from timeline.api.schema import IF_NONE_MATCH, REPEATABLE, UNCHANGED, answers, described
 from timeline.store.isolation_level import atomic
-from timeline.webhooks.api.base import IF_MATCH, TAG, WebhooksView, answer_page, check_seen, key_in, moment_in, tag_of
+from timeline.webhooks.api.base import IF_MATCH, TAG, WebhooksView, check_seen, key_in, moment_in, tag_of
 from timeline.webhooks.api.serializers import (
     DeliveryDetailSerializer,
     DeliveryPageSerializer,
@@ -29,16 +31,21 @@ from timeline.webhooks.api.serializers import (
     EndpointPageSerializer,
     EndpointSerializer,
     EndpointWithSecretSerializer,
+    ReplayBody,
+    ReplayedSerializer,
+    SampleSerializer,
 )
-from timeline.webhooks.disabling import delete_endpoints
-from timeline.webhooks.models import Attempt, Endpoint, State
+from timeline.webhooks.disabling import delete_endpoints, disable, enable, replay, replayable, rotate
+from timeline.webhooks.models import Attempt, Disabled, Endpoint, State
 from timeline.webhooks.opening import check_endpoint, open_endpoint
+from timeline.webhooks.send import send_sample
 
 _PAGES: Final = [
     OpenApiParameter("cursor", {**DESCRIBED["cursor"], "format": "uuid"}),
     OpenApiParameter("limit", DESCRIBED["limit"]),
 ]
 
+_CHANGED = answers(404, 413, 415, 422, ok=EndpointSerializer)
 _LARGEST: Final = 2**63 - 1  # Keys of rows.
 _MOMENT: Final = {"type": "string", "format": "date-time"}
 _QUERY: Final = [
@@ -52,8 +59,6 @@ _QUERY: Final = [
 
 
 class Endpoints(WebhooksView):
-    """All of them."""
-
     parameters = ("cursor", "limit")
 
     @described(operation_id="webhook_endpoints", parameters=_PAGES, responses=answers(ok=EndpointPageSerializer))
@@ -73,9 +78,7 @@ class Endpoints(WebhooksView):
     def post(self, request: Request) -> Response:
         """Make an endpoint. Its secret is in this answer, and nowhere else."""
         self.demand("add_endpoint")
-        body = EndpointBody(data=request.data)
-        body.is_valid(raise_exception=True)
-        return answer_with_secret(request, partial(self._open, body.validated_data), using=self.get_using())
+        return answer_with_secret(request, partial(self._open, EndpointBody.read(request)), using=self.get_using())
 
     def _open(self, given: dict[str, Any]) -> tuple[RequestOutcome, str]:
         try:
@@ -86,8 +89,6 @@ class Endpoints(WebhooksView):
 
 
 class OneEndpoint(WebhooksView):
-    """One of them."""
-
     @described(
         operation_id="webhook_endpoint",
         parameters=[IF_NONE_MATCH, TAG],
@@ -109,16 +110,15 @@ class OneEndpoint(WebhooksView):
         """Change what is given of an endpoint. What waits is sent to the new URL."""
         self.endpoints().get(pk=pk)
         self.demand("change_endpoint")
-        body = EndpointBody(data=request.data, partial=True)
-        body.is_valid(raise_exception=True)
+        given = EndpointBody.read(request, partial=True)
         with atomic(using=self.get_using()):
             endpoint = self.locked(pk)
             check_seen(request, self.told(endpoint))
-            for name, value in body.validated_data.items():
+            for name, value in given.items():
                 setattr(endpoint, name, value)
-            _check_given(endpoint, body.validated_data)
-            if body.validated_data:
-                endpoint.save(using=self.get_using(), update_fields=sorted(body.validated_data))
+            _check_given(endpoint, given)
+            if given:
+                endpoint.save(using=self.get_using(), update_fields=sorted(given))
         return Response(self.told(endpoint))
 
     @described(
@@ -160,9 +160,117 @@ def answer_with_secret(request: Request, act: Any, *, using: str) -> Response:
     )
 
 
-class Deliveries(WebhooksView):
-    """Many of them."""
+class NotWhileDisabled(APIException):
+    """Nothing is sent to an endpoint that is disabled."""
 
+    status_code = 409
+    default_detail = gettext_lazy("Nothing is sent to it: it is disabled. Enable it first.")
+
+
+class Acting(WebhooksView):
+    def find(self, pk: UUID) -> Endpoint:
+        """The endpoint, for who may change it; ``Endpoint.DoesNotExist`` if they see none, else ``PermissionDenied``."""
+        endpoint = self.endpoints().get(pk=pk)
+        self.demand("change_endpoint")
+        return endpoint
+
+    def once(self, request: Request, pk: UUID, act: Callable[[Endpoint], Any]) -> Response:
+        """Do it to the locked endpoint, in one transaction, and answer alike when the request is sent again."""
+        using = self.get_using()
+
+        def whole() -> RequestOutcome:
+            with atomic(using=using):
+                return RequestOutcome(act(self.locked(pk)))
+
+        return answer_once(request, whole, using=using)
+
+
+class Disable(Acting):
+    @described(operation_id="webhook_endpoint_disable", request=ReasonBody, parameters=REPEATABLE, responses=_CHANGED)
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Disable an endpoint. What waits is cancelled, and can be sent again later. One that is disabled stays as it is."""
+        self.find(pk)
+        reason = ReasonBody.read(request)["reason"]
+
+        def act(endpoint: Endpoint) -> Any:
+            if endpoint.is_enabled:
+                disable(endpoint, Disabled.OPERATOR, reason=reason, now=self.now, using=self.get_using())
+            return self.told(endpoint)
+
+        return self.once(request, pk, act)
+
+
+class Enable(Acting):
+    @described(operation_id="webhook_endpoint_enable", request=None, parameters=REPEATABLE, responses=_CHANGED)
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Enable an endpoint, from now on; replay sends what was cancelled. One that is enabled stays as it is."""
+        self.find(pk)
+
+        def act(endpoint: Endpoint) -> Any:
+            if not endpoint.is_enabled:
+                enable(endpoint, now=self.now, using=self.get_using())
+            return self.told(endpoint)
+
+        return self.once(request, pk, act)
+
+
+class Rotate(Acting):
+    @described(
+        operation_id="webhook_endpoint_rotate",
+        request=None,
+        parameters=REPEATABLE,
+        responses=answers(404, 413, 415, 422, ok=EndpointWithSecretSerializer),
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Give an endpoint another secret, which is in this answer and nowhere else. The one before signs for 24 hours more."""
+        self.find(pk)
+        using = self.get_using()
+
+        def act() -> tuple[RequestOutcome, str]:
+            with atomic(using=using):
+                endpoint = self.locked(pk)
+                secret = rotate(endpoint, now=self.now, using=using)
+                return RequestOutcome(self.told(endpoint)), secret
+
+        return answer_with_secret(request, act, using=using)
+
+
+class Sample(Acting):
+    @described(
+        operation_id="webhook_endpoint_test",
+        request=None,
+        responses=answers(404, 413, 415, ok=SampleSerializer),
+    )
+    def post(self, request: Request, pk: UUID) -> Response:  # noqa: ARG002
+        """Send a signed sample to an endpoint, and answer what came of it. Nothing of it is stored."""
+        return Response(SampleSerializer(send_sample(self.find(pk), now=self.now)).data)
+
+
+class Replay(Acting):
+    @described(
+        operation_id="webhook_endpoint_replay",
+        request=ReplayBody,
+        parameters=REPEATABLE,
+        responses=answers(404, 409, 413, 415, 422, ok=ReplayedSerializer),
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Send again what of a time has not arrived, with the same ids and in the order of old; or count it."""
+        self.find(pk)
+        given, using = ReplayBody.read(request), self.get_using()
+        until = given.get("until") or self.now
+        wanted = {"since": given["since"], "until": until, "missed": not given["arrived"], "using": using}
+
+        def act(endpoint: Endpoint) -> Any:
+            if not (endpoint.is_enabled or given["dry_run"]):
+                raise NotWhileDisabled
+            only_count = given["dry_run"]
+            count = replayable(endpoint, **wanted).count() if only_count else replay(endpoint, now=self.now, **wanted)
+            return ReplayedSerializer({"count": count, "dry_run": only_count}).data
+
+        return self.once(request, pk, act)
+
+
+class Deliveries(WebhooksView):
     parameters = ("endpoint", "state", "since", "until", "cursor", "limit")
 
     @described(operation_id="webhook_deliveries", parameters=_QUERY, responses=answers(ok=DeliveryPageSerializer))
@@ -187,8 +295,6 @@ class Deliveries(WebhooksView):
 
 
 class OneDelivery(WebhooksView):
-    """One of them."""
-
     @described(operation_id="webhook_delivery", responses=answers(404, ok=DeliveryDetailSerializer))
     def get(self, request: Request, pk: int) -> Response:  # noqa: ARG002
         """Read a delivery, with what is sent and the log of its tries."""

@@ -37,7 +37,6 @@ class EndpointSerializer(serializers.Serializer[Any]):
     disabled_reason = serializers.CharField(read_only=True)
 
     def get_url(self, endpoint: Endpoint) -> str:
-        """The whole, where the view says so."""
         return endpoint.url if self.context["whole"] else endpoint.masked_url
 
 
@@ -93,7 +92,6 @@ class DeliverySerializer(serializers.Serializer[Any]):
 
     @extend_schema_field(EntitySerializer(allow_null=True))
     def get_entity(self, delivery: Delivery) -> dict[str, str] | None:
-        """Label and id."""
         return {"label": delivery.entity_label, "id": delivery.entity_id} if delivery.entity_label else None
 
 
@@ -127,7 +125,6 @@ class YesNoField(serializers.BooleanField):
     """True or false: text is neither."""
 
     def to_internal_value(self, data: Any) -> bool:
-        """Take these two only."""
         if not isinstance(data, bool):
             self.fail("invalid", input=data)
         return data
@@ -137,7 +134,6 @@ class MomentField(InstantField):
     """A moment that rows can have."""
 
     def to_internal_value(self, value: Any) -> Any:
-        """See that it is within the years."""
         try:
             return check_time("at", super().to_internal_value(value))
         except DateOutOfRange:
@@ -164,7 +160,6 @@ class ReplayBody(StrictSerializer):
     dry_run = YesNoField(default=False, help_text="Only count them.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """See that there is a time between the two."""
         until = attrs.get("until")
         if until is not None and attrs["since"] >= until:
             raise serializers.ValidationError({"until": _("Give a later time.")})

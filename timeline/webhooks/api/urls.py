@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from timeline.webhooks.api.actions import Disable, Enable, Replay, Rotate, Sample
-from timeline.webhooks.api.endpoints import Deliveries, Endpoints, OneDelivery, OneEndpoint
+from timeline.webhooks.api.endpoints import (
+    Deliveries,
+    Disable,
+    Enable,
+    Endpoints,
+    OneDelivery,
+    OneEndpoint,
+    Replay,
+    Rotate,
+    Sample,
+)
 
 
 def routes(using: str) -> list[URLPattern]:
