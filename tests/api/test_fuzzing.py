@@ -23,8 +23,8 @@ from tests.api.conftest import ROOT
 from tests.api.test_roles import RULES
 from tests.api.test_webhooks import HOOKS
 from tests.asking import WHOLE
-from tests.bulk import bulk_action
 from tests.conftest import NOW
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline.api.pagination import Place
 from timeline.exceptions import InvalidInput
 from timeline.features.bulk_actions.poll import begin_bulk

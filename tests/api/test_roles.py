@@ -11,7 +11,7 @@ from django.db import connection, transaction
 
 from tests.api.conftest import EVERYTHING, ROOT, Account, Accounting, Asker, Seating
 from tests.api.test_webhooks import RULES as OF_WEBHOOKS
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from tests.openapi import committed
 from tests.resting import recorded, resting
 from timeline import Timeline, approval, at, task

@@ -10,7 +10,7 @@ from django.urls import reverse
 from tests.admin.conftest import ENTITY, LIST, detail
 from tests.admin.test_people import Complaint
 from tests.admin.test_trying import Shipping
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from tests.testapp.models import Order
 from timeline.admin.pages import LIVE, PAGES
 from timeline.features.bulk_actions.poll import begin_bulk

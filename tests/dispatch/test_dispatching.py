@@ -11,7 +11,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from project.accounts.models import User
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime
 from timeline.dispatch.claim import FEW, ClaimedBatch

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.engine.fanning import rows_of, settlement
+from tests.features.fan_out.settlement import rows_of, settlement
 from tests.testapp.models import Order
 from timeline import Discard
 from timeline.engine.attempts import begin_attempts

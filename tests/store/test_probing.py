@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.bulk import bulk_action
 from tests.databases import VENDOR
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline.clocks import MachineTime
 from timeline.features.bulk_actions.poll import begin_bulk, stop_bulk
 from timeline.lifecycle import State

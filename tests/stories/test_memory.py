@@ -12,7 +12,7 @@ from django.db import connection
 from django.db.models import F, Model
 
 from project.accounts.models import User
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
 from timeline.features.bulk_actions import poll
