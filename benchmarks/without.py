@@ -152,7 +152,7 @@ def left(feature: str, tree: Path) -> Iterator[str]:
         "--output-format",
         "concise",
     ]
-    found = subprocess.run([*command, "."], cwd=tree, check=False, capture_output=True, text=True).stdout  # noqa: S603
+    found = _run([*command, "."], tree, dict(os.environ)).stdout
     yield from (line for line in found.splitlines() if ": F82" in line)
 
 
@@ -163,7 +163,7 @@ def asked(tree: Path, database: str, arguments: list[str]) -> Iterator[str]:
         "TEST_DB": database,
         "SIZE": os.environ.get("SIZE", "test"),
     }
-    where = "import timeline; print(timeline.__file__)"
+    where = "from importlib.util import find_spec; print(find_spec('timeline').origin)"
     found = _run([sys.executable, "-c", where], tree, environment).stdout.strip()
     if found != str(tree / "timeline/__init__.py"):
         sys.exit(f"The package is {found}, not the copy.")
