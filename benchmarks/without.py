@@ -131,8 +131,13 @@ def spans(tree: ast.AST) -> Iterator[tuple[int, int]]:
 def left(feature: str, tree: Path) -> Iterator[str]:
     """What still imports a feature that is gone, and names that nobody defines any more."""
     gone = {f"{'.'.join(folder.parts)}.{feature}" for folder in (FEATURES, TESTS)}
-    for path in sorted(tree.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for path in read(tree):
+        try:
+            module = ast.parse(path.read_text(encoding="utf-8"))
+        except SyntaxError as error:
+            yield f"{path.relative_to(tree)}:{error.lineno}: {error.msg}, without what is marked"
+            continue
+        for node in ast.walk(module):
             if isinstance(node, ast.ImportFrom) and node.module:
                 asked = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Import):
@@ -152,8 +157,15 @@ def left(feature: str, tree: Path) -> Iterator[str]:
         "--output-format",
         "concise",
     ]
-    found = _run([*command, "."], tree, dict(os.environ)).stdout
+    found = _run([*command, *map(str, read(tree))], tree, dict(os.environ)).stdout
     yield from (line for line in found.splitlines() if ": F82" in line)
+
+
+def read(tree: Path) -> list[Path]:
+    """The files of the package, the site and the tests that are asked."""
+    left_out = [tree / "tests" / place for place in LEFT_OUT]
+    found = [path for room in ("project", "tests", "timeline") for path in sorted((tree / room).rglob("*.py"))]
+    return [path for path in found if not any(path == place or place in path.parents for place in left_out)]
 
 
 def asked(tree: Path, database: str, arguments: list[str]) -> Iterator[str]:

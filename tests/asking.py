@@ -100,6 +100,7 @@ ON_BOTH: Final = [
     "admin/test_list.py",
     "admin/test_machines.py",
     "admin/test_matching.py",
+    "features/bulk_actions/test_admin_matching.py",
     "admin/test_owning.py",
     "admin/test_paging.py",
     "admin/test_people.py",
