@@ -5,7 +5,8 @@ From a copy of what git lists in a temporary folder goes:
 
 - ``timeline/features/<feature>`` and ``tests/features/<feature>``;
 - its name in ``FEATURES`` of ``timeline/features/__init__.py``;
-- whatever a line begins that ends with the mark ``# of <feature>``: an import, an argument, an item of a list, a function.
+- whatever a line begins that ends with the mark ``# of <feature>``: an import, an argument, an item of a list, a function; of
+  the first line of a file, the file.
 
 Then it says which imports and undefined names are left, and asks the tests there, on tables that are made from the models. The
 feature ``none`` takes nothing away.
@@ -90,7 +91,9 @@ def take_out(feature: str, tree: Path) -> None:
     path.write_text(unlisted(path.read_text(encoding="utf-8"), feature), encoding="utf-8")
     for path in tree.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        if f"# of {feature}" in text:
+        if text.partition("\n")[0].endswith(f"# of {feature}"):
+            path.unlink()
+        elif f"# of {feature}" in text:
             path.write_text(unmarked(text, feature), encoding="utf-8")
 
 
@@ -137,7 +140,7 @@ def left(feature: str, tree: Path) -> Iterator[str]:
         except SyntaxError as error:
             yield f"{path.relative_to(tree)}:{error.lineno}: {error.msg}, without what is marked"
             continue
-        for node in ast.walk(module):
+        for node in at_run_time(module):
             if isinstance(node, ast.ImportFrom) and node.module:
                 asked = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.Import):
@@ -159,6 +162,16 @@ def left(feature: str, tree: Path) -> Iterator[str]:
     ]
     found = _run([*command, *map(str, read(tree))], tree, dict(os.environ)).stdout
     yield from (line for line in found.splitlines() if ": F82" in line)
+
+
+def at_run_time(module: ast.Module) -> Iterator[ast.AST]:
+    """All that is in a module but for what only names types."""
+    nodes: list[ast.AST] = [module]
+    while nodes:
+        node = nodes.pop()
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            yield node
+            nodes.extend(ast.iter_child_nodes(node))
 
 
 def read(tree: Path) -> list[Path]:

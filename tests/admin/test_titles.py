@@ -26,7 +26,11 @@ class Welcome(Timeline):
     name = "welcome"
     starts_on = "order.placed"
 
-    @task(after(days=3), title="Greet <them>", limit=1)
+    @task(
+        after(days=3),
+        title="Greet <them>",
+        limit=1,  # of limits
+    )
     def greet(self, order):
         """Say hello & wait."""
 

@@ -153,9 +153,7 @@ def ask(person, ada, about, clock):
         else:
             row = about("account.call", ada, state=state, attempt=1, fingerprint=GROUP, payload={"word": "secret"})
         recorded(row, "upload", result="secret")
-        asked = begin_bulk(
-            bulk_action("cancel", asker="0"), ScheduledTask.objects.all(), using="default"
-        )  # of bulk_actions
+        asked = asked_in_bulk()  # of bulk_actions
         keys = {
             "tasks/bulk/{id}": asked.pk,  # of bulk_actions
             "tasks/{id}": row.pk,
@@ -175,6 +173,10 @@ def ask(person, ada, about, clock):
         return before, answers
 
     return run
+
+
+def asked_in_bulk():  # of bulk_actions
+    return begin_bulk(bulk_action("cancel", asker="0"), ScheduledTask.objects.all(), using="default")
 
 
 @contextmanager

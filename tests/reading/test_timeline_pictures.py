@@ -54,7 +54,7 @@ class Care(Timeline):
     @task(at("ships_at"))
     def ship(self, order): ...
 
-    @task(each_of(ship))
+    @task(each_of(ship))  # of fan_out
     def label(self, order): ...
 
     @task(every(days=7))
