@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.reading import test_inventory as inventory
+from tests.reading import test_inventory
 from tests.reading.test_inventory import listed
 from timeline import Limit, Timeline, task
 from timeline.models import ScheduledTask
-from timeline.reading.inventory import inventory
 from timeline.testing import only_timelines
 
-clock = inventory.clock  # Fixtures.
+clock = test_inventory.clock  # Fixtures.
 
 
 class Calls(Timeline):
