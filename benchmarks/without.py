@@ -64,8 +64,9 @@ def main(arguments: list[str] | None = None) -> int:
         if given.feature != "none":
             take_out(given.feature, tree)
         problems = [*left(given.feature, tree), *asked(tree, given.database, of_pytest)]
-    print("\n".join(problems))
-    return 1 if len(problems) > 1 else 0
+    *failed, passed = problems
+    print("\n".join([*failed, f"Without {given.feature}: {passed}"]))
+    return 1 if failed else 0
 
 
 def known() -> list[str]:
@@ -113,22 +114,22 @@ def unmarked(text: str, feature: str) -> str:
     lines = text.splitlines(keepends=True)
     marks = {number for number, line in enumerate(lines, 1) if re.search(rf"# of {feature}$", line.rstrip())}
     gone = set(marks)
-    for first, last in spans(ast.parse(text)):
-        if first in marks and not lines[first - 1].lstrip().startswith("#"):
-            gone.update(range(first, last + 1))
+    for node in ast.walk(ast.parse(text)):
+        begun, last = begun_by(node)
+        if not marks.isdisjoint(begun):
+            gone.update(range(min(begun), last + 1))
     return "".join(line for number, line in enumerate(lines, 1) if number not in gone)
 
 
-def spans(tree: ast.AST) -> Iterator[tuple[int, int]]:
-    """The first and the last line of whatever is in a module; of what is decorated, with its decorators."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.match_case):
-            yield node.pattern.lineno, node.body[-1].end_lineno or node.pattern.lineno
-        elif isinstance(first := getattr(node, "lineno", None), int):
-            last = getattr(node, "end_lineno", None) or first
-            yield first, last
-            for decorator in getattr(node, "decorator_list", []):
-                yield decorator.lineno, last
+def begun_by(node: ast.AST) -> tuple[set[int], int]:
+    """The lines that something begins with, of which any can be marked, and its last line. With what is decorated
+    begin its decorators."""
+    if isinstance(node, ast.match_case):
+        return {node.pattern.lineno}, node.body[-1].end_lineno or node.pattern.lineno
+    if not isinstance(first := getattr(node, "lineno", None), int):
+        return set(), 0
+    decorators = getattr(node, "decorator_list", [])
+    return {first, *(decorator.lineno for decorator in decorators)}, getattr(node, "end_lineno", None) or first
 
 
 def left(feature: str, tree: Path) -> Iterator[str]:
