@@ -62,7 +62,7 @@ def addresses(clock, staff, make_task):
             "redrive": [page("redrive", f"?group={GROUP}")],
             "health": [page("health")],
             "inventory": [page("inventory")],
-            "limits": [page("limits")],
+            "limits": [page("limits")],  # of limits
             "matching": [page("matching"), page("matching", "?action=cancel")],
             "holds": [page("holds")],
             "hold": [page("hold", whose)],

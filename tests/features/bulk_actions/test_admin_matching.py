@@ -7,6 +7,7 @@ from datetime import UTC, date, timedelta
 
 import pytest
 
+from tests.admin import conftest as admin
 from tests.admin import test_matching as matching
 from tests.admin.conftest import text_of
 from tests.admin.test_matching import ALL_OF_IT, CANCEL, states
@@ -17,6 +18,12 @@ from timeline.admin.list_query import Question
 from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
+
+about = admin.about  # Fixtures.
+browse = admin.browse
+clock = admin.clock
+operator = admin.operator
+person = admin.person
 
 calls = matching.calls  # Fixtures.
 

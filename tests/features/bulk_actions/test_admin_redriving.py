@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.admin import conftest as admin
 from tests.admin import test_redriving as redriving
 from tests.admin.conftest import text_of
 from tests.admin.test_redriving import GIVEN, ONE, OfFew, again, shown_place
@@ -12,6 +13,12 @@ from timeline.features.bulk_actions import poll
 from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
+
+about = admin.about  # Fixtures.
+browse = admin.browse
+clock = admin.clock
+operator = admin.operator
+person = admin.person
 
 dead = redriving.dead  # Fixtures.
 

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser import conftest as browser
 from tests.browser import test_dead
 from tests.browser.test_dead import ask_for_all
 from timeline.admin import dead_letters
 from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.models import ScheduledTask
+
+browsers = browser.browsers  # Fixtures.
+clock = browser.clock
+staff = browser.staff
+start_browser = browser.start_browser
 
 dead = test_dead.dead  # Fixtures.
 
