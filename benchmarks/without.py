@@ -22,7 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -54,24 +54,32 @@ LEFT_OUT: Final = {
 def main(arguments: list[str] | None = None) -> int:
     """Print what fails without a feature; 0 if nothing does."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("feature", choices=["none", *known()])
+    parser.add_argument("features", type=features_in, help="One, or several with commas between: limits,fan_out")
     parser.add_argument("--database", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--keep", metavar="FOLDER", type=Path, help="A new folder for the copy, which is left there.")
     given, of_pytest = parser.parse_known_args(arguments)
-    with tempfile.TemporaryDirectory(prefix=f"without-{given.feature}-") as folder:
+    with tempfile.TemporaryDirectory(prefix="without-") as folder:
         tree = (given.keep or Path(folder) / "tree").resolve()
         copy(tree)
-        if given.feature != "none":
-            take_out(given.feature, tree)
-        problems = [*left(given.feature, tree), *asked(tree, given.database, of_pytest)]
+        for feature in given.features:
+            take_out(feature, tree)
+        problems = [*left(given.features, tree), *asked(tree, given.database, of_pytest)]
     *failed, passed = problems
-    print("\n".join([*failed, f"Without {given.feature}: {passed}"]))
+    print("\n".join([*failed, f"Without {', '.join(given.features) or 'nothing'}: {passed}"]))
     return 1 if failed else 0
 
 
 def known() -> list[str]:
     """The features that have a folder."""
     return sorted(path.parent.name for path in (ROOT / FEATURES).glob("*/__init__.py"))
+
+
+def features_in(text: str) -> list[str]:
+    """The features that somebody names; raises what argparse shows."""
+    names = [] if text == "none" else text.split(",")
+    if unknown := set(names) - set(known()):
+        raise argparse.ArgumentTypeError(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known())}")
+    return names
 
 
 def copy(tree: Path) -> None:
@@ -132,9 +140,9 @@ def begun_by(node: ast.AST) -> tuple[set[int], int]:
     return {first, *(decorator.lineno for decorator in decorators)}, getattr(node, "end_lineno", None) or first
 
 
-def left(feature: str, tree: Path) -> Iterator[str]:
-    """What still imports a feature that is gone, and names that nobody defines any more."""
-    gone = {f"{'.'.join(folder.parts)}.{feature}" for folder in (FEATURES, TESTS)}
+def left(features: Collection[str], tree: Path) -> Iterator[str]:
+    """What still imports features that are gone, and names that nobody defines any more."""
+    gone = {f"{'.'.join(folder.parts)}.{feature}" for folder in (FEATURES, TESTS) for feature in features}
     for path in read(tree):
         try:
             module = ast.parse(path.read_text(encoding="utf-8"))
@@ -149,7 +157,7 @@ def left(feature: str, tree: Path) -> Iterator[str]:
             else:
                 continue
             if any(f"{name}.".startswith(f"{one}.") for name in asked for one in gone):
-                yield f"{path.relative_to(tree)}:{node.lineno}: still imports the feature"
+                yield f"{path.relative_to(tree)}:{node.lineno}: still imports a feature that is gone"
     command = [
         sys.executable,
         "-m",

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
+
 import pytest
 
-from benchmarks.without import FEATURES, LEFT_OUT, LIST, ROOT, TESTS, copy, known, left, take_out, unlisted, unmarked
+from benchmarks.without import (
+    FEATURES,
+    LEFT_OUT,
+    LIST,
+    ROOT,
+    TESTS,
+    copy,
+    features_in,
+    known,
+    left,
+    take_out,
+    unlisted,
+    unmarked,
+)
 
 MARKED = '''\
 """Things of several features."""
@@ -90,7 +105,7 @@ def tree(tmp_path):
 
 def said(tree, text):
     (tree / "timeline/named.py").write_text(text)
-    return list(left("limits", tree))
+    return list(left(["limits"], tree))
 
 
 class TestUnmarked:
@@ -126,7 +141,7 @@ class TestTakeOut:
         for feature in ("limits", "fan_out", "bulk_actions"):
             take_out(feature, tmp_path / "tree")
 
-            assert list(left(feature, tmp_path / "tree")) == []
+            assert list(left([feature], tmp_path / "tree")) == []
 
 
 class TestLeft:
@@ -170,6 +185,17 @@ class TestLeftOut:
     @pytest.mark.parametrize("place", LEFT_OUT)
     def test_is_what_there_is(self, place):
         assert (ROOT / "tests" / place).exists()
+
+
+class TestFeaturesIn:
+    def test_are_one_or_several_or_none(self):
+        assert features_in("limits") == ["limits"]
+        assert features_in("limits,fan_out") == ["limits", "fan_out"]
+        assert features_in("none") == []
+
+    def test_names_what_there_is_where_one_is_not_known(self):
+        with pytest.raises(ArgumentTypeError, match="there is no limit; there are .*limits"):
+            features_in("holds,limit")
 
 
 class TestKnown:
