@@ -194,7 +194,7 @@ class TestFeaturesIn:
         assert features_in("none") == []
 
     def test_names_what_there_is_where_one_is_not_known(self):
-        with pytest.raises(ArgumentTypeError, match="there is no limit; there are .*limits"):
+        with pytest.raises(ArgumentTypeError, match=r"there is no limit; there are .*limits"):
             features_in("holds,limit")
 
 
