@@ -184,7 +184,11 @@ class TestLeft:
 class TestLeftOut:
     @pytest.mark.parametrize("place", LEFT_OUT)
     def test_is_what_there_is(self, place):
-        assert (ROOT / "tests" / place).exists()
+        file, *names = place.split("::")
+
+        assert (ROOT / "tests" / file).exists()
+        for name in names:
+            assert f" {name}" in (ROOT / "tests" / file).read_text(encoding="utf-8")
 
 
 class TestFeaturesIn:
