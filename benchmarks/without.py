@@ -33,7 +33,7 @@ LIST: Final = FEATURES / "__init__.py"
 
 # What is not asked, below ``tests``, and why.
 LEFT_OUT: Final = {
-    "api/test_roles.py::TestMatrix::test_knows_each_route_of_the_schema": "compares with docs/openapi.yaml, which is of the whole",
+    "api/test_roles.py::TestMatrix::test_knows_each_route_of_the_schema": "asks docs/openapi.yaml",
     "benchmarks": "figures about the whole",
     "faults": "plants faults in all features, and takes long",
     "project/test_booking.py": "a story of the demo, which uses all features",
