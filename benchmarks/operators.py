@@ -189,7 +189,7 @@ def discard(failed: int) -> None:
         cursor.execute("SET session_replication_role = origin")
 
 
-def redrive_bulk(rows: int) -> None:
+def redrive_bulk(rows: int) -> None:  # of bulk_actions
     """Redrive a group as somebody who may, as a bulk action of the admin or the API; polls do it."""
     from project.accounts.models import User
     from timeline.clocks import story_now
@@ -267,7 +267,7 @@ def main(tasks: int, failed: int) -> None:
     tidy()
     redrive_at_once(failed)
     forget_redriven()
-    redrive_bulk(failed)
+    redrive_bulk(failed)  # of bulk_actions
     User.objects.filter(email="staff").delete()
 
 

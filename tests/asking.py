@@ -15,6 +15,9 @@ What stands above the store is asked on PostgreSQL alone: its words, rights and 
 below it have given on both. A file or folder that is named nowhere here is asked on both, and in ``test`` on PostgreSQL; so a
 newcomer's test is.
 
+The tests of a feature lie in one folder, and a file of it is asked as the room is that its name begins with:
+``features/limits/test_engine_places.py`` as ``engine``. It may be named here by its own path as well.
+
 Processes that tests start are forked from one that has all loaded, where nobody can tell that from a start: see
 ``tests/forking.py``.
 
@@ -86,17 +89,18 @@ ON_POSTGRESQL: Final = [
 ]
 # Of these folders, on both all the same: lists, searches, counts and sums, and with them each page and each list once.
 ON_BOTH: Final = [
-    "admin/test_bulk.py",
+    "features/bulk_actions/test_admin.py",
     "admin/test_dead.py",
     "admin/test_entity.py",
     "admin/test_finding.py",
     "admin/test_health.py",
     "admin/test_hours.py",
     "admin/test_inventory.py",
-    "admin/test_limits.py",
+    "features/limits/test_admin.py",
     "admin/test_list.py",
     "admin/test_machines.py",
     "admin/test_matching.py",
+    "features/bulk_actions/test_admin_matching.py",
     "admin/test_owning.py",
     "admin/test_paging.py",
     "admin/test_people.py",
@@ -105,7 +109,7 @@ ON_BOTH: Final = [
     "admin/test_task.py",
     "admin/test_trying.py",
     "api/test_authenticating.py",
-    "api/test_bulk.py",
+    "features/bulk_actions/test_api.py",
     "api/test_dead_letters.py",
     "api/test_repeating_at_once.py",
     "api/test_steps.py",
@@ -118,10 +122,10 @@ ON_SQLITE_TOO: Final = [
     "engine",
     "stories/test_adopting_machines.py",
     "stories/test_aside.py",
-    "stories/test_fanning_out.py",
+    "features/fan_out/test_story.py",
     "stories/test_follow_ups.py",
     "stories/test_holds.py",
-    "stories/test_limits.py",
+    "features/limits/test_story.py",
     "stories/test_plan_and_apply.py",
     "stories/test_shadow.py",
     "stories/test_trial.py",
@@ -141,9 +145,9 @@ LONG: Final = [
     "faults",
     "hostile",
     "live/test_streaming.py",
-    "postgresql/test_fanning_out.py::TestAWorkerThatRecordsBeside",
+    "features/fan_out/test_postgresql.py::TestAWorkerThatRecordsBeside",
     "postgresql/test_hanging.py",
-    "postgresql/test_limits.py::TestRace",
+    "features/limits/test_postgresql.py::TestRace",
     "postgresql/test_machines.py",
     "postgresql/test_recurring.py",
     "postgresql/test_rescuing.py::TestRescueOfWhatAHostHadLocked",
@@ -157,8 +161,8 @@ LONG: Final = [
     "stories/test_from_cron_settlement.py::TestKilled",
     "stories/test_from_cron_settlement.py::TestManyNights",
     "stories/test_from_cron_silence.py",
-    "stories/test_limits_handed_on.py",
-    "stories/test_limits_shared.py",
+    "features/limits/test_story_handed_on.py",
+    "features/limits/test_story_shared.py",
     "stories/test_machines_resting.py::TestTheRestOfIt",
     "stories/test_memory.py",
     "tasks/test_pools.py",
@@ -204,11 +208,20 @@ def is_asked(path: str, vendor: str, *, size: str = SIZE, whole: bool = WHOLE) -
     return whole or vendor == "postgresql" or path in ON_BOTH or not _is_in(path, ON_POSTGRESQL)
 
 
+def room_of(path: str) -> str:
+    """The room that a feature's file is named after, ``engine`` of ``features/limits/test_engine_places.py``; else nothing."""
+    match path.split("/"):
+        case ["features", _feature, file] if file.startswith("test_"):
+            return file.removesuffix(".py").split("_")[1]
+    return ""
+
+
 def is_entered(folder: str, *, size: str = SIZE) -> bool:
     """Tell whether anything in a folder may be asked in a size. Else its modules are not imported, which may need tools."""
     wanted = RULES if size == "quick" else KILLS
     return (
         size == "all"
+        or _is_in(folder, ["features"])  # Its files are asked as those of many rooms.
         or any(place.startswith(f"{folder}/") for place in wanted)
         or (size == "quick" and _is_in(folder, RULES))
         or (size == "test" and not _is_in(folder, [*LONG, *OWN]))
@@ -237,4 +250,6 @@ def sample(cases: Sequence[Case], every: int, *, whole: bool = WHOLE) -> list[Ca
 
 
 def _is_in(path: str, places: Sequence[str]) -> bool:
-    return any(path == place or path.startswith((f"{place}/", f"{place}::", f"{place}[")) for place in places)
+    return room_of(path.split("::", maxsplit=1)[0]) in places or any(
+        path == place or path.startswith((f"{place}/", f"{place}::", f"{place}[")) for place in places
+    )

@@ -10,8 +10,7 @@ from project.billing import timelines
 from project.billing.models import Customer, Payment, Transaction
 from project.demo.outside import Outside
 from timeline.engine.groups import run_begun
-from timeline.features.limits.claims import begin_limited
-from timeline.features.limits.places import limited_kinds
+from timeline.hooks import hooks
 from timeline.testing import StoryClock, only_timelines
 from timeline.timelines import Alerts
 
@@ -59,8 +58,9 @@ def transactions(count, at):
 
 def settle(clock):
     """Run the settlement that is available, as a worker does: if it gets the one place there is."""
-    kinds = limited_kinds(["settlement.settle"], using="default")
-    attempts = begin_limited(kinds[0], most=1, worker="mortal", now=clock(), using="default") if kinds else []
+    ready = dict(group for source in hooks().sources for group in source.groups(None, using="default"))
+    begin = ready.get("settlement.settle", lambda **_options: [])
+    attempts = begin(most=1, worker="mortal", retried=True, now=clock(), using="default")
     return run_begun(attempts, clock=clock, using="default") if attempts else []
 
 

@@ -18,7 +18,7 @@ from django.utils import translation
 
 from project.accounts.models import User
 from tests import rows, starting
-from tests.asking import is_asked, is_entered, is_left_out
+from tests.asking import is_asked, is_entered, is_left_out, room_of
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.copying import copy_when_made
 from tests.databases import VENDOR
@@ -69,14 +69,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what is about the other database, and mark those that need more than a database."""
     other = "only_postgresql" if VENDOR == "sqlite" else "only_sqlite"
     items[:] = [item for item in items if not item.get_closest_marker(other)]
+    root = Path(__file__).parent
     for item in items:
         if item.path.name.startswith("test_plans"):
             item.add_marker("plans")
-        if item.path.parent.name == "postgresql":
+        if "postgresql" in (item.path.parent.name, room_of(_below(root, item).split("::")[0])):
             item.add_marker("of_postgresql")
         if starting.FIXTURES & set(getattr(item, "fixturenames", ())):
             item.add_marker(starting.MARK)
-    root = Path(__file__).parent
     items[:] = [
         item for item in items if not is_left_out(_below(root, item), [mark.name for mark in item.iter_markers()])
     ]

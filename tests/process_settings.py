@@ -8,7 +8,10 @@ from tests.settings import INSTALLED_APPS, TIMELINE_WEBHOOKS
 
 # What a test does not kill is not to be given up, however long this machine lets it wait: by default it would be so sooner.
 # Billing starts by the clock: workers of tests that are not about it would have it to do.
-INSTALLED_APPS = [name for name in INSTALLED_APPS if name != "project.billing"] + ["tests.narrow"]
+INSTALLED_APPS = [
+    *[name for name in INSTALLED_APPS if name != "project.billing"],
+    "tests.features.limits.narrow",  # of limits
+]
 
 CELERY_BROKER_URL = os.environ.get("TEST_BROKER_URL", "")
 TIMELINE = {

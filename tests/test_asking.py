@@ -18,6 +18,7 @@ from tests.asking import (
     is_asked,
     is_entered,
     is_left_out,
+    room_of,
     sample,
 )
 
@@ -28,6 +29,11 @@ VENDORS = ("sqlite", "postgresql")
 
 def asked(size, vendor, **options):
     return {path for path in FILES if is_asked(path, vendor, size=size, **{"whole": False, **options})}
+
+
+def named(places):
+    """The files that these places are about."""
+    return {path for path in FILES if room_of(path) in places or path.startswith(tuple(places))}
 
 
 class TestPlaces:
@@ -61,7 +67,7 @@ class TestIsAsked:
             for path in set(FILES) - asked("all", "postgresql", whole=True)
             if "/" not in path or path[:4] != "benc"
         }
-        assert own <= {path for path in FILES if any(path.startswith(place) for place in [*OWN, *ON_SQLITE])}
+        assert own <= named([*OWN, *ON_SQLITE])
 
     def test_is_true_on_both_of_what_is_named_nowhere(self):
         assert all(is_asked("store/test_new.py", vendor, size="all", whole=False) for vendor in VENDORS)
@@ -72,7 +78,7 @@ class TestIsAsked:
         assert not is_asked("planning/test_rows.py", "postgresql", size="all", whole=False)
 
     def test_is_true_of_rules_alone_in_the_quick_size(self):
-        assert asked("quick", "sqlite") == {path for path in FILES if any(path.startswith(place) for place in RULES)}
+        assert asked("quick", "sqlite") == named(RULES)
         assert asked("quick", "postgresql") == set()
 
     @pytest.mark.parametrize("vendor", VENDORS)
@@ -82,8 +88,28 @@ class TestIsAsked:
     def test_leaves_out_what_needs_a_browser_or_takes_long_when_each_test_is_asked_once(self):
         once = asked("test", "sqlite") | asked("test", "postgresql")
 
-        assert not {path for path in once if path.startswith(("browser/", "faults/", "benchmarks/"))}
+        assert not once & named(["browser", "faults", "benchmarks"])
         assert {path for path in once if path.startswith("stories/")}
+
+    @pytest.mark.parametrize("room", ["admin", "browser", "definition", "engine", "models", "postgresql", "store"])
+    @pytest.mark.parametrize("size", ["quick", "test", "all"])
+    def test_is_of_a_feature_s_file_what_it_is_of_a_file_of_the_room_it_is_named_after(self, room, size):
+        for vendor in VENDORS:
+            of_the_room = is_asked(f"{room}/test_new.py", vendor, size=size, whole=False)
+
+            assert is_asked(f"features/new/test_{room}.py", vendor, size=size, whole=False) is of_the_room
+            assert is_asked(f"features/new/test_{room}_of_it.py", vendor, size=size, whole=False) is of_the_room
+
+
+class TestRoomOf:
+    def test_is_none_of_what_lies_in_a_room_or_is_no_test(self):
+        assert room_of("features/limits/test_engine_places.py") == "engine"
+        assert (
+            room_of("engine/test_places.py")
+            == room_of("features/limits/engine.py")
+            == room_of("features/test_new.py")
+            == ""
+        )
 
 
 class TestIsEntered:

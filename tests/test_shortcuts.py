@@ -314,8 +314,8 @@ class TestWhatIsOfAWrongKind:
         """They would be found for no task, and nothing would be checked."""
         refuse("seen", shortcuts.cancel, ship, reason="why", seen={str(ship.pk): ship.seq - 1})
         refuse("seen", shortcuts.cancel, ship, reason="why", seen={ship.pk: str(ship.seq)})
-        refuse("seen", shortcuts.open_limit, "key", reason="why", seen=[str(ship.pk)])
-        refuse("seen", shortcuts.open_limit, "key", reason="why", seen=iter([ship.pk]))
+        refuse("seen", shortcuts.open_limit, "key", reason="why", seen=[str(ship.pk)])  # of limits
+        refuse("seen", shortcuts.open_limit, "key", reason="why", seen=iter([ship.pk]))  # of limits
 
     @pytest.mark.parametrize("given", [5, None, "", "text", b"x", SimpleNamespace(), Order(pk=1)])
     def test_as_entities(self, refuse, given):

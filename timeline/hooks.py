@@ -172,6 +172,10 @@ class Hooks:
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
         migrated: Told that a database was migrated or flushed, and which tables it has.
+
+    Reading:
+        explains: Lines about a task that is due and waits, or that has ended.
+        inventories: Of definitions, what the inventory says of their tasks: key → fields of ``TaskEntry``.
     """
 
     chores: tuple[Guarded[Callable[[Poll], object]], ...] = ()
@@ -210,6 +214,9 @@ class Hooks:
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
+
+    explains: tuple[Callable[..., Iterator[str]], ...] = ()
+    inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()
 
 
 def asked_for(guarded: Iterable[Guarded[Asked]], items: Iterable[object]) -> list[Asked]:

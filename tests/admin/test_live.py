@@ -15,7 +15,15 @@ from timeline.shortcuts import cancel
 
 PAGES = {
     name: reverse(f"admin:timeline_scheduledtask_{name}")
-    for name in ("bulk", "dead", "health", "holds", "inventory", "limits", "people")
+    for name in (
+        "bulk",  # of bulk_actions
+        "dead",
+        "health",
+        "holds",
+        "inventory",
+        "limits",  # of limits
+        "people",
+    )
 }
 
 

@@ -160,8 +160,8 @@ class TestAMoveBySoMuch:
         assert not row.log.exists()
 
     def test_moves_all_that_match_once_each(self, operator, about, order, monkeypatch):
-        monkeypatch.setattr("timeline.features.bulk_actions.pages.PORTION", 2)
-        monkeypatch.setattr("timeline.features.bulk_actions.pages.A_TURN", 0)
+        monkeypatch.setattr("timeline.admin.portions.PORTION", 2)
+        monkeypatch.setattr("timeline.admin.portions.A_TURN", 0)
         rows = [about(Order.objects.create(), hours) for hours in (5, 6, 7)]
         rows += [about(Order.objects.create(), hours, state=State.AVAILABLE) for hours in (-3, -2)]
         where, given = f"{ALL_OF_IT}?task=care.call&action=move", {"days": "1", "reason": "later"}

@@ -15,7 +15,6 @@ from timeline.testing import only_timelines
 
 WELCOME = reverse("admin:timeline_scheduledtask_timeline", args=["welcome"])
 DEAD = reverse("admin:timeline_scheduledtask_dead")
-LIMITS = reverse("admin:timeline_scheduledtask_limits")
 WHAT_IF = reverse("admin:timeline_scheduledtask_what_if")
 TITLE = "Greet &lt;them&gt;"
 DOC = "Say hello &amp; wait."
@@ -26,7 +25,11 @@ class Welcome(Timeline):
     name = "welcome"
     starts_on = "order.placed"
 
-    @task(after(days=3), title="Greet <them>", limit=1)
+    @task(
+        after(days=3),
+        title="Greet <them>",
+        limit=1,  # of limits
+    )
     def greet(self, order):
         """Say hello & wait."""
 
@@ -99,11 +102,6 @@ class TestTitles:
 
         assert f'?group={"1" * 16}" title="{DOC}">{TITLE}</a>' in page
         assert page.count(TITLE) == 2
-
-    def test_name_who_holds_a_place(self, operator, run, about, order):
-        about(order, state=State.ACTIVE, task_key="welcome.greet", limit_key="welcome.greet", slot=1)
-
-        assert f">{TITLE}</a>" in text_of(operator.get(LIMITS))
 
     def test_name_what_would_be(self, operator, run, order, settings):
         settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["order.seen"]}

@@ -23,11 +23,11 @@ from tests.api.conftest import ROOT
 from tests.api.test_roles import RULES
 from tests.api.test_webhooks import HOOKS
 from tests.asking import WHOLE
-from tests.bulk import bulk_action
 from tests.conftest import NOW
+from tests.features.bulk_actions.bulk import bulk_action  # of bulk_actions
 from timeline.api.pagination import Place
 from timeline.exceptions import InvalidInput
-from timeline.features.bulk_actions.poll import begin_bulk
+from timeline.features.bulk_actions.poll import begin_bulk  # of bulk_actions
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import BulkAction, Event, Hold, ScheduledTask
@@ -58,7 +58,7 @@ def _rows(ada, person, seat, about, clock):
     """Rows in all states, of two people, and holds."""
     for number in range(20):
         hold(task="account.call", reason=f"hold {number}")
-    for _ in range(3):
+    for _ in range(3):  # of bulk_actions
         begin_bulk(bulk_action("cancel", asker=ada.pk), ScheduledTask.objects.all(), using="default")
     for user in (ada, person("ben")):
         emit("user.created", user)

@@ -109,7 +109,7 @@ class TestHostileTexts:
         """Also where one of a few words is asked for."""
         bodies = {
             "holds/": {"scope": "task", "target": "account.greet", "reason": "x", "then": "run"},
-            "tasks/bulk/": {"action": "cancel", "filter": {"task": "account.greet"}, "reason": "x"},
+            "tasks/bulk/": {"action": "cancel", "filter": {"task": "account.greet"}, "reason": "x"},  # of bulk_actions
             "webhooks/endpoints/": {"url": "https://receiver.example.com/", "topics": ["account"], "ordered": "entity"},
         }
         for path, body in bodies.items():

@@ -11,11 +11,11 @@ from django.db import connection, transaction
 
 from tests.api.conftest import EVERYTHING, ROOT, Account, Accounting, Asker, Seating
 from tests.api.test_webhooks import RULES as OF_WEBHOOKS
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action  # of bulk_actions
 from tests.openapi import committed
 from tests.resting import recorded, resting
 from timeline import Timeline, approval, at, task
-from timeline.features.bulk_actions.poll import begin_bulk
+from timeline.features.bulk_actions.poll import begin_bulk  # of bulk_actions
 from timeline.lifecycle import State
 from timeline.models import BulkAction, Event, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.shortcuts import emit, hold
@@ -65,9 +65,11 @@ RULES = {
     ("GET", "/holds/"): Rule(sees=False),
     ("POST", "/holds/"): Rule(sees=False, permission="hold_tasks", status=201),
     ("POST", "/holds/{id}/release/"): Rule(sees=False, permission="hold_tasks", shown_with=("view_hold", "hold_tasks")),
-    ("POST", "/tasks/bulk/"): Rule(sees=False, permission="cancel_scheduledtask", status=202),
-    ("GET", "/tasks/bulk/{id}/"): Rule(sees=False, shown_with=(VIEW,)),
-    ("POST", "/tasks/bulk/{id}/stop/"): Rule(sees=False, permission="cancel_scheduledtask", shown_with=(VIEW,)),
+    ("POST", "/tasks/bulk/"): Rule(sees=False, permission="cancel_scheduledtask", status=202),  # of bulk_actions
+    ("GET", "/tasks/bulk/{id}/"): Rule(sees=False, shown_with=(VIEW,)),  # of bulk_actions
+    ("POST", "/tasks/bulk/{id}/stop/"): Rule(  # of bulk_actions
+        sees=False, permission="cancel_scheduledtask", shown_with=(VIEW,)
+    ),
     ("POST", "/entities/{label}/{id}/preview/"): Rule(sees=True),
     ("POST", "/events/"): Rule(sees=False, permission="add_event", status=201),
 }
@@ -151,9 +153,9 @@ def ask(person, ada, about, clock):
         else:
             row = about("account.call", ada, state=state, attempt=1, fingerprint=GROUP, payload={"word": "secret"})
         recorded(row, "upload", result="secret")
-        asked = begin_bulk(bulk_action("cancel", asker="0"), ScheduledTask.objects.all(), using="default")
+        asked = asked_in_bulk()  # of bulk_actions
         keys = {
-            "tasks/bulk/{id}": asked.pk,
+            "tasks/bulk/{id}": asked.pk,  # of bulk_actions
             "tasks/{id}": row.pk,
             "holds/{id}": hold(task="account.call", reason="a reason that is kept").pk,
         }
@@ -173,6 +175,10 @@ def ask(person, ada, about, clock):
     return run
 
 
+def asked_in_bulk():  # of bulk_actions
+    return begin_bulk(bulk_action("cancel", asker="0"), ScheduledTask.objects.all(), using="default")
+
+
 @contextmanager
 def undone():
     """Undo at the end what is written meanwhile."""
@@ -187,7 +193,7 @@ def body_of(path, ada):
         "/tasks/{id}/move/": {"at": "2027-01-01T00:00:00Z"},
         "/tasks/{id}/step-happened/": {"step": "transfer"},
         "/tasks/{id}/forget-step/": {"step": "transfer"},
-        "/tasks/bulk/": {"action": "cancel", "filter": {"task": "account.call"}},
+        "/tasks/bulk/": {"action": "cancel", "filter": {"task": "account.call"}},  # of bulk_actions
         "/entities/{label}/{id}/preview/": {"anchors": {"trial_ends_at": "2027-01-01T00:00:00Z"}},
         "/holds/": {"scope": "timeline", "target": "account"},
     }

@@ -35,8 +35,8 @@ class TestCouplings:
     @pytest.mark.parametrize(
         ("feature", "most"),
         [
-            *[("limits", 19), ("steps", 14), ("holds", 16), ("waits", 16), ("recurring", 24), ("machines", 43)],
-            *[("fan_out", 7), ("bulk_actions", 9), ("plans", 6), ("sweep", 3), ("maintenance", 14)],
+            *[("limits", 6), ("steps", 12), ("holds", 12), ("waits", 11), ("recurring", 14), ("machines", 26)],
+            *[("fan_out", 2), ("bulk_actions", 5), ("plans", 6), ("sweep", 1), ("maintenance", 8)],
         ],
     )
     def test_become_fewer_and_never_more(self, feature, most):

@@ -9,8 +9,6 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.testapp.models import Order
-from timeline.admin import dead_letters
-from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, ref_of
 
@@ -80,19 +78,3 @@ def test_redrives_all_of_a_group_by_the_keyboard(start_browser, staff, dead):
     browser.wait_for_text("3 tasks run again.")
 
     assert ScheduledTask.objects.filter(previous__in=dead).count() == 3
-
-
-@pytest.mark.parametrize("scripts", [True, False])
-def test_of_many_leads_to_a_page_that_says_how_far_it_is(start_browser, staff, dead, monkeypatch, clock, scripts):
-    monkeypatch.setattr(dead_letters, "PORTION", 2)
-    browser = start_browser(scripts=scripts)
-
-    ask_for_all(browser, staff)
-    browser.wait_for_text("0 of 3")
-    assert not scripts or browser.barriers() == []
-    act_in_bulk(now=clock.now, using="default")
-    if not scripts:  # Somebody loads the page again.
-        browser.driver.refresh()
-    browser.wait_for_text("3 of 3")
-
-    assert ScheduledTask.objects.filter(previous__in=dead, reason="the server is back").count() == 3

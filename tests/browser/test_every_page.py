@@ -10,10 +10,10 @@ from django.urls import reverse
 from tests.admin.conftest import ENTITY, LIST, detail
 from tests.admin.test_people import Complaint
 from tests.admin.test_trying import Shipping
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action  # of bulk_actions
 from tests.testapp.models import Order
 from timeline.admin.pages import LIVE, PAGES
-from timeline.features.bulk_actions.poll import begin_bulk
+from timeline.features.bulk_actions.poll import begin_bulk  # of bulk_actions
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, hold
@@ -23,8 +23,8 @@ LOOKS = {"desk-light": (1280, False, "en"), "phone-dark": (390, True, "de")}  # 
 GROUP = "1" * 16
 
 
-def page(name, given=""):
-    return reverse(f"admin:timeline_scheduledtask_{name}") + given
+def page(name, given="", of=()):
+    return reverse(f"admin:timeline_scheduledtask_{name}", args=of) + given
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def addresses(clock, staff, make_task):
         full = make_task(state=State.AVAILABLE, **about, occurrence="2")
         ScheduledTask.objects.filter(pk=full.pk).update(limit_key="payout", held_until="opened")
         hold(order, reason="they dispute the bill", actor="ada")
-        bulk = begin_bulk(
+        bulk = begin_bulk(  # of bulk_actions
             bulk_action("move", asker=staff.pk, filters={"task": "shipping.ship"}, by_days=2),
             ScheduledTask.objects.all(),
             using="default",
@@ -54,15 +54,15 @@ def addresses(clock, staff, make_task):
             "changelist": [LIST, f"{LIST}?state=all&day={clock.now.date()}", f"{LIST}?q=nobody@example.com"],
             "change": [detail(dead), detail(full)],
             "act": [detail(full)],
-            "bulk": [page("bulk")],
-            "bulk_action": [reverse("admin:timeline_scheduledtask_bulk_action", args=[bulk.pk])],
+            "bulk": [page("bulk")],  # of bulk_actions
+            "bulk_action": [page("bulk_action", of=[bulk.pk])],  # of bulk_actions
             "entity": [ENTITY + whose],
             "find": [page("find"), page("find", "?words=example")],
             "dead": [page("dead"), page("dead", f"?group={GROUP}")],
             "redrive": [page("redrive", f"?group={GROUP}")],
             "health": [page("health")],
             "inventory": [page("inventory")],
-            "limits": [page("limits")],
+            "limits": [page("limits")],  # of limits
             "matching": [page("matching"), page("matching", "?action=cancel")],
             "holds": [page("holds")],
             "hold": [page("hold", whose)],

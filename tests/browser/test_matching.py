@@ -6,14 +6,14 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from tests.admin.conftest import LIST
-from timeline.features.bulk_actions import pages
+from timeline.admin import portions
 from timeline.models import ScheduledTask
 
 
 @pytest.mark.parametrize(("width", "dark", "scripts"), [(1280, False, True), (390, True, False)])
 def test_cancels_all_that_match(start_browser, staff, orders, monkeypatch, width, dark, scripts):
-    monkeypatch.setattr(pages, "PORTION", 2)
-    monkeypatch.setattr(pages, "A_TURN", 0)
+    monkeypatch.setattr(portions, "PORTION", 2)
+    monkeypatch.setattr(portions, "A_TURN", 0)
     browser = start_browser(width=width, dark=dark, scripts=scripts)
     browser.log_in(staff)
     browser.open(f"{LIST}?task=care.greet")

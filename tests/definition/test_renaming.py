@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timeline import Timeline, after, each_of, task
+from timeline import Timeline, after, task
 from timeline.exceptions import DefinitionError
 
 
@@ -62,16 +62,3 @@ class TestWas:
 
                 @task(after(days=1), was="remind")
                 def call(self, order): ...
-
-    def test_may_be_of_a_task_that_is_fanned_out(self):
-        class Paying(Timeline):
-            entity = "testapp.Order"
-
-            @task(after(days=1))
-            def share(self, order):
-                self.fan_out(self.pay_each, ["a"])
-
-            @task(each_of(share), was="pay")
-            def pay_each(self, order): ...
-
-        Paying().share("order")

@@ -10,16 +10,12 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
-from project.accounts.models import User
-from tests.bulk import bulk_action
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime
 from timeline.dispatch.claim import FEW, ClaimedBatch
 from timeline.dispatch.poll import AT_FIRST, LEAST, Dispatched, dispatch
 from timeline.dispatch.worker_signs import keep_paces
 from timeline.exceptions import BrokerUnavailable
-from timeline.features.bulk_actions import poll as bulk_actions_poll
-from timeline.features.bulk_actions.poll import begin_bulk
 from timeline.lifecycle import State
 from timeline.models import Hold, Identity, LogEntry, ScheduledTask
 from timeline.testing import only_timelines
@@ -166,25 +162,6 @@ class TestDispatch:
         dispatch(sender=post, now=now, using="default")
 
         assert (len(post.sent), post.in_transaction) == (1, False)
-
-
-class TestActingInBulk:
-    def test_goes_on_while_nothing_else_is_left_to_send(self, post, due, now, monkeypatch):
-        """A turn ends after a batch here; the poll has time for all of them, and sends what they made due."""
-        monkeypatch.setattr(bulk_actions_poll, "A_TURN", 0)
-        monkeypatch.setattr(bulk_actions_poll, "BATCH", 1)
-        boss = User.objects.create(
-            email="a@example.com", signed_up_at=now, trial_ends_at=now, is_staff=True, is_superuser=True
-        )
-        tasks = [due(scheduled_at=now + timedelta(hours=1)) for _ in range(3)]
-        asked = bulk_action("run_now", asker=boss.pk, created_at=now, filters={"task": "job.one"})
-        bulk = begin_bulk(asked, ScheduledTask.objects.all(), using="default")
-
-        dispatch(sender=post, now=now, using="default")
-
-        bulk.refresh_from_db()
-        assert (bulk.state, bulk.done) == ("done", 3)
-        assert set(post.task_ids) == {task.pk for task in tasks}
 
 
 class TestBetweenTwoPolls:

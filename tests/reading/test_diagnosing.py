@@ -14,7 +14,7 @@ from timeline import Timeline, after, daily, task
 from timeline.clocks import MachineTime
 from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import OPEN, State
-from timeline.models import Hold, Identity, ScheduledTask
+from timeline.models import Hold, Identity
 from timeline.reading import diagnosis
 from timeline.reading.diagnosis import databases, diagnose
 from timeline.store.site import sign_of_poller
@@ -269,22 +269,6 @@ class TestHolds:
         sign_of_poller(using="default")
         make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(days=3))
         Hold.objects.create(scope="everything", reason="x", created_at=now)
-
-        assert diagnose(now=now, using="default").well
-
-
-class TestLimits:
-    def test_that_are_closed_are_named_and_no_good_sign(self, make_task, now):
-        row = make_task(state=State.DISCARDED, attempt=1, scheduled_at=now - timedelta(days=9))
-        ScheduledTask.objects.filter(pk=row.pk).update(limit_key="payout", slot=1, held_until="opened")
-
-        found = diagnose(now=now, using="default")
-
-        assert (found.closed_limits, found.working, found.well) == (["payout"], True, False)
-
-    def test_make_nobody_late_who_waits_for_a_place(self, make_task, now):
-        waits = make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(days=3))
-        ScheduledTask.objects.filter(pk=waits.pk).update(limit_key="payout", held_until="attempt")
 
         assert diagnose(now=now, using="default").well
 

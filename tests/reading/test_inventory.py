@@ -13,9 +13,8 @@ from django.test.utils import CaptureQueriesContext
 
 from project.accounts.timelines import Trial
 from tests.testapp.models import Order
-from timeline import Discard, Limit, Timeline, after, after_run, created, daily, step, task
+from timeline import Discard, Timeline, after, after_run, created, daily, step, task
 from timeline.management.commands import timeline_inventory
-from timeline.models import ScheduledTask
 from timeline.reading.inventory import inventory, undocumented
 from timeline.registry import registry
 from timeline.shortcuts import redrive, start
@@ -189,34 +188,3 @@ class TestCommand:
 
         assert delivery["tasks"][0]["last_end"] == "completed"
         assert settlement["starts"][0]["kind"] == "clock"
-
-
-class Calls(Timeline):
-    """Calls."""
-
-    entity = "testapp.Order"
-
-    @task(limit=10)
-    def call(self, order):
-        """Call."""
-
-    @task(limit=Limit(2, "bank", by="note", until="end"))
-    def pay(self, order):
-        """Pay."""
-
-
-class TestLimits:
-    def test_are_told_with_what_is_held_and_what_waits(self, make_task, order):
-        with only_timelines(Calls):
-            rows = [make_task(task_key="calls.call", state="available") for _ in range(3)]
-            ScheduledTask.objects.filter(pk__in=[row.pk for row in rows]).update(limit_key="calls.call")
-            ScheduledTask.objects.filter(pk=rows[0].pk).update(slot=1)
-
-            call, pay = listed()["calls"].tasks
-
-        assert call.told_limit == "10 at once: 1 held, 2 waiting"
-        assert pay.told_limit == "2 at once for each of bank (note), until its end: 0 held, 0 waiting"
-
-    def test_cost_two_statements_more(self, django_assert_num_queries):
-        with only_timelines(Calls), django_assert_num_queries(4):
-            listed()

@@ -54,7 +54,7 @@ class Care(Timeline):
     @task(at("ships_at"))
     def ship(self, order): ...
 
-    @task(each_of(ship))
+    @task(each_of(ship))  # of fan_out
     def label(self, order): ...
 
     @task(every(days=7))
@@ -121,7 +121,12 @@ class TestPicture:
 
         cards = cards_of(picture)
         drawn = {(edge.x, edge.top, edge.bottom, edge.right) for edge in picture.edges}
-        followers = [("greet", "ask"), ("ask", "thank"), ("greet", "look"), ("ship", "label")]
+        followers = [
+            ("greet", "ask"),
+            ("ask", "thank"),
+            ("greet", "look"),
+            ("ship", "label"),  # of fan_out
+        ]
         assert drawn == {
             (cards[one].stem, cards[one].bottom, cards[other].middle, cards[other].x) for one, other in followers
         }
@@ -147,7 +152,7 @@ class TestPicture:
         assert kinds == {
             "paid": ("wait", SIGNS["wait"], ""),
             "figures": ("series", SIGNS["series"], ""),
-            "label": ("each", "", "×n"),
+            "label": ("each", "", "×n"),  # of fan_out
         }
 
     def test_needs_no_font_that_has_more_than_letters(self):

@@ -6,10 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.bulk import bulk_action
 from tests.databases import VENDOR
 from timeline.clocks import MachineTime
-from timeline.features.bulk_actions.poll import begin_bulk, stop_bulk
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask, Sign, Wake
 from timeline.store.floors import IndexPlace
@@ -86,13 +84,3 @@ class TestSign:
         Identity.objects.all().delete()
 
         assert sign(SECOND, using="default") == ("", False, False, False)
-
-    def test_says_whether_somebody_acts_in_bulk(self, make_task, now):
-        make_task()
-        asked = bulk_action("cancel", asker="1", created_at=now, filters={"task": "trial.remind"})
-        bulk = begin_bulk(asked, ScheduledTask.objects.all(), using="default")
-
-        before = sign(SECOND, using="default").some_in_bulk
-        stop_bulk(bulk.pk, actor="ada", now=now, using="default")
-
-        assert (before, sign(SECOND, using="default").some_in_bulk) == (True, False)

@@ -12,10 +12,10 @@ from django.db import connection
 from django.db.models import F, Model
 
 from project.accounts.models import User
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action  # of bulk_actions
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
-from timeline.features.bulk_actions import poll
+from timeline.features.bulk_actions import poll  # of bulk_actions
 from timeline.features.plans import apply, differ, drift
 from timeline.features.plans.apply import apply_choices, check_choices
 from timeline.features.plans.differ import differences
@@ -73,7 +73,7 @@ def _story(db, clock, now, monkeypatch):
         (apply, "READ"),
         (differ, "SIZE"),
         (redrive, "BATCH"),
-        (poll, "BATCH"),
+        (poll, "BATCH"),  # of bulk_actions
         (drift, "PLANNED"),
     ):
         monkeypatch.setattr(module, name, BATCH)
@@ -126,7 +126,7 @@ def redriven(now):
     assert redrive_group(GROUP, reason="mended").redriven
 
 
-def redriven_in_bulk(now):
+def redriven_in_bulk(now):  # of bulk_actions
     staff = User.objects.create(
         email="ada@example.com", is_staff=True, is_superuser=True, signed_up_at=now, trial_ends_at=now
     )
@@ -141,14 +141,13 @@ def redriven_in_bulk(now):
 @pytest.mark.parametrize(
     ("make", "act", "bound"),
     [
-        (orders, enrolled, 3),
-        (orders, enrolled_ahead, 3),
-        (drifted, planned, 6),
-        (drifted, applied, 8),
-        (failed, redriven, 8),
-        (failed, redriven_in_bulk, 10),
+        pytest.param(orders, enrolled, 3, id="enroll"),
+        pytest.param(orders, enrolled_ahead, 3, id="enroll ahead"),
+        pytest.param(drifted, planned, 6, id="plan"),
+        pytest.param(drifted, applied, 8, id="apply"),
+        pytest.param(failed, redriven, 8, id="redrive a group"),
+        pytest.param(failed, redriven_in_bulk, 10, id="redrive in bulk"),  # of bulk_actions
     ],
-    ids=["enroll", "enroll ahead", "plan", "apply", "redrive a group", "redrive in bulk"],
 )
 def test_holds_a_few_rows_for_each_of_a_batch_and_no_more(make, act, bound, now):
     make(MANY, now)

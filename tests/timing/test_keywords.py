@@ -3,7 +3,7 @@
 import pytest
 
 from timeline import (
-    Limit,
+    Limit,  # of limits
     Retry,
     Timeline,
     after,
@@ -45,7 +45,7 @@ UNKNOWN = [
     (created, (), "colour", "Known: none."),
     (after_run, (Timeline,), "end", "Did you mean 'ended'?"),
     (Retry, (), "max_attempt", "Did you mean 'max_attempts'?"),
-    (Limit, (3,), "keys", "Did you mean 'key'?"),
+    (Limit, (3,), "keys", "Did you mean 'key'?"),  # of limits
 ]
 
 

@@ -20,11 +20,12 @@ from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.list_query import Question, asked
 from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages, policy_of
+from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.references import names_of
 from timeline.admin.subject import Reader
 from timeline.admin.task_list import ListRow, chips, row_of
 from timeline.clocks import story_now
-from timeline.features.bulk_actions.pages import BulkPlace, begin_from, bulk_id_of, go_on, place_in
+from timeline.features.bulk_actions.pages import begin_from, bulk_id_of  # of bulk_actions
 from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -42,7 +43,8 @@ ACTIONS: Final = [action for action in WORDINGS if isinstance(action, Action) an
 BATCH: Final = 100  # Tasks that change together, or none of them: then each by itself.
 SHOWN: Final = 10
 MAX_COUNTED: Final = 10_000  # Of each state, for who may do nothing with them.
-MANY: Final = 1000  # More than so many are changed by polls, as a bulk action.
+# More than so many are changed by polls, as a bulk action.
+MANY: Final = 1000  # of bulk_actions
 
 
 class MatchingPages(Pages):
@@ -53,12 +55,12 @@ class MatchingPages(Pages):
         if not self.has_view_permission(request):
             raise PermissionDenied
         question = asked(request.GET).first_page()
-        place = place_in(request.POST.dict()) or BulkPlace(story_now(self.alias), None, 0, 0, 0, uuid7())
+        place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0, uuid7())
         tasks = self._matching(request, question, place)
         action = request.GET.get("action", "")
         return self._act_on(request, question, tasks, place) if action else self._offer(request, question, tasks)
 
-    def _matching(self, request: HttpRequest, question: Question, place: BulkPlace) -> ScheduledTaskQuerySet:
+    def _matching(self, request: HttpRequest, question: Question, place: Place) -> ScheduledTaskQuerySet:
         """What is meant: by the question, and there when it was counted."""
         tasks = self.visible(request).filter(created_at__lte=place.before, state__in=question.states)
         tasks = tasks.filter(pk__lt=place.last) if place.last else tasks
@@ -85,7 +87,7 @@ class MatchingPages(Pages):
         return self.page(request, "matching", title, story_now(self.alias), context)
 
     def _act_on(
-        self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet, place: BulkPlace
+        self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet, place: Place
     ) -> HttpResponse:
         action, policy = _action(request.GET["action"]), policy_of(request)
         if not policy.allows(request.user, action):
@@ -100,7 +102,7 @@ class MatchingPages(Pages):
         is_look = "look" in request.POST and place.after is None
         form = looked_at(form) if is_look else form
         if request.method == "POST" and not is_look and form.is_valid():
-            if place.total > MANY and place.after is None:
+            if place.total > MANY and place.after is None:  # of bulk_actions
                 return self._begin(request, action, question, place, form.cleaned_data)
             act = partial(self._change, action, form.cleaned_data, Reader(policy, request.user))
             place, is_over = go_on(tasks, place, act)
@@ -112,7 +114,7 @@ class MatchingPages(Pages):
             "form": form,
             "has_errors": bool(form.errors),
             "place": place,
-            "bulk_id": bulk_id_of(request) if place.total > MANY else None,
+            "bulk_id": bulk_id_of(request) if place.total > MANY else None,  # of bulk_actions
             "is_under_way": place.after is not None and not form.errors,
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
@@ -124,8 +126,8 @@ class MatchingPages(Pages):
         }
         return self.page(request, "act_on_all", str(WORDINGS[action].verb), form.now, context)
 
-    def _begin(
-        self, request: HttpRequest, action: Action, question: Question, place: BulkPlace, answers: Mapping[str, Any]
+    def _begin(  # of bulk_actions
+        self, request: HttpRequest, action: Action, question: Question, place: Place, answers: Mapping[str, Any]
     ) -> HttpResponse:
         by = answers.get("by") or Offset()
         return begin_from(
@@ -178,7 +180,7 @@ class MatchingPages(Pages):
             return sum(self._perform(action, [task], answers, reader) for task in tasks)
         return len(done.tasks)
 
-    def _tell(self, request: HttpRequest, action: Action, place: BulkPlace) -> None:
+    def _tell(self, request: HttpRequest, action: Action, place: Place) -> None:
         messages.success(request, WORDINGS[action].done % {"count": place.changed})
         if place.left:
             said = ngettext(

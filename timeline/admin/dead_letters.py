@@ -18,11 +18,12 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 from timeline.admin.confirm import Confirming
 from timeline.admin.forms import ReasonForm
 from timeline.admin.pages import Pages, policy_of
+from timeline.admin.portions import PORTION, Place, place_in
 from timeline.admin.references import actor_of, called, names_of
 from timeline.admin.subject import Reader
 from timeline.admin.task_list import FilterChip, row_of
 from timeline.clocks import story_now
-from timeline.features.bulk_actions.pages import PORTION, BulkPlace, begin_from, bulk_id_of, place_in
+from timeline.features.bulk_actions.pages import begin_from, bulk_id_of  # of bulk_actions
 from timeline.lifecycle import Reason
 from timeline.operations.redrive import redrive_those
 from timeline.policy import Action, TimelinePolicy
@@ -132,12 +133,12 @@ class RedrivePages(Pages):
         dead = self.visible(request).dead_letters(group) if group and "\x00" not in group else None
         place = place_in(request.POST.dict())
         if place is None:
-            place = BulkPlace(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
+            place = Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
         if dead is None or not place.total:
             raise Http404(_("There is no such group."))
         form = self._redrive_form(request)
         if request.method == "POST" and form.is_valid():
-            if place.total > PORTION:
+            if place.total > PORTION:  # of bulk_actions
                 return self._begin_redrive(request, group, place, form)
             place = self._redrive(dead.filter(finished_at__lte=place.before), place, form, policy, request.user)
             self._say(request, place)
@@ -147,7 +148,7 @@ class RedrivePages(Pages):
             "has_errors": bool(form.errors),
             "alike": self._groups_of(request, group),
             "place": place,
-            "bulk_id": bulk_id_of(request) if place.total > PORTION else None,
+            "bulk_id": bulk_id_of(request) if place.total > PORTION else None,  # of bulk_actions
             "back": self.address("dead"),
         }
         return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
@@ -161,8 +162,8 @@ class RedrivePages(Pages):
         return RedriveForm(given, now=story_now(self.alias), zone=timezone.get_default_timezone())
 
     def _redrive(
-        self, dead: ScheduledTaskQuerySet, place: BulkPlace, form: RedriveForm, policy: TimelinePolicy, user: User
-    ) -> BulkPlace:
+        self, dead: ScheduledTaskQuerySet, place: Place, form: RedriveForm, policy: TimelinePolicy, user: User
+    ) -> Place:
         """Redrive a few at once, in batches that are committed each by itself."""
         tasks = list(dead.select_related("run").order_by("pk")[:PORTION])
         done = redrive_those(
@@ -174,7 +175,9 @@ class RedrivePages(Pages):
         )
         return place._replace(changed=done.redriven, left=len(tasks) - done.redriven)
 
-    def _begin_redrive(self, request: HttpRequest, group: str, place: BulkPlace, form: RedriveForm) -> HttpResponse:
+    def _begin_redrive(  # of bulk_actions
+        self, request: HttpRequest, group: str, place: Place, form: RedriveForm
+    ) -> HttpResponse:
         """Begin a bulk action with those that had failed when they were counted."""
         return begin_from(
             self,
@@ -186,7 +189,7 @@ class RedrivePages(Pages):
             reason=form.cleaned_data["reason"],
         )
 
-    def _say(self, request: HttpRequest, place: BulkPlace) -> None:
+    def _say(self, request: HttpRequest, place: Place) -> None:
         said = ngettext("%(count)d task runs again.", "%(count)d tasks run again.", place.changed)
         messages.success(request, said % {"count": place.changed})
         if place.left:

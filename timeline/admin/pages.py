@@ -65,13 +65,13 @@ _ALL: Final = frozenset().union(*PARAMETERS.values())
 PAGES: Final = (
     "changelist",
     "act",
-    "bulk",
+    "bulk",  # of bulk_actions
     "entity",
     "find",
     "dead",
     "health",
     "inventory",
-    "limits",
+    "limits",  # of limits
     "matching",
     "holds",
     "hold",

@@ -28,10 +28,10 @@ from timeline.admin.task_list import chips, filters, listing, row_of
 from timeline.admin.task_page import telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
-from timeline.features.bulk_actions.pages import BulkPages, may_act_in_bulk
+from timeline.features.bulk_actions.pages import BulkPages, may_see_bulk  # of bulk_actions
 from timeline.features.holds.page import HoldPages
-from timeline.features.limits.page import LimitPages
-from timeline.features.limits.places import limited_keys
+from timeline.features.limits.page import LimitPages  # of limits
+from timeline.features.limits.places import limited_keys  # of limits
 from timeline.features.machines.people_pages import PeoplePages
 from timeline.features.plans.pages import PlanPages, WhatIfPages
 from timeline.features.steps.page import stepping
@@ -60,11 +60,11 @@ _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
 class TaskAdmin(
-    BulkPages,
+    BulkPages,  # of bulk_actions
     FindPages,
     HealthPages,
     HoldPages,
-    LimitPages,
+    LimitPages,  # of limits
     MatchingPages,
     PeoplePages,
     PlanPages,
@@ -97,7 +97,7 @@ class TaskAdmin(
             path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
             path("holds/", forms(shows(self.holds_view)), name=f"{name}_holds"),
             path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
-            path("limits/", forms(shows(self.limits_view)), name=f"{name}_limits"),
+            path("limits/", forms(shows(self.limits_view)), name=f"{name}_limits"),  # of limits
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
             path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
@@ -105,8 +105,10 @@ class TaskAdmin(
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
-            path("bulk/", require_safe(shows(self.bulk_view)), name=f"{name}_bulk"),
-            path("bulk/<uuid:object_id>/", forms(shows(self.bulk_action_view)), name=f"{name}_bulk_action"),
+            path("bulk/", require_safe(shows(self.bulk_view)), name=f"{name}_bulk"),  # of bulk_actions
+            path(  # of bulk_actions
+                "bulk/<uuid:object_id>/", forms(shows(self.bulk_action_view)), name=f"{name}_bulk_action"
+            ),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(shows(self.change_view, _task_of)), name=f"{name}_change"),
         ]
@@ -153,8 +155,8 @@ class TaskAdmin(
             "where": question.where(),
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
-            "has_limits": bool(limited_keys()),
-            "sees_bulk": may_act_in_bulk(request) or request.user.has_perm("timeline.view_scheduledtask"),
+            "has_limits": bool(limited_keys()),  # of limits
+            "sees_bulk": may_see_bulk(request),  # of bulk_actions
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),

@@ -13,7 +13,7 @@ from timeline.api.documents import DocsView, SchemaView
 from timeline.api.events import Events
 from timeline.api.tasks import TaskViewSet
 from timeline.api.timelines import EntityTasks, MyTasks, UserTasks
-from timeline.features.bulk_actions.api import BulkActions, OneBulkAction, StopBulkAction
+from timeline.features.bulk_actions.api import BulkActions, OneBulkAction, StopBulkAction  # of bulk_actions
 from timeline.features.holds.api import Holds, Release
 from timeline.features.plans.api import Preview
 
@@ -53,9 +53,9 @@ def routes(using: str = "") -> list[URLPattern]:
             name="task-forget-step",
         ),
         path("tasks/<uuid:pk>/go-on/", TaskViewSet.as_view({"post": "go_on"}, using=using), name="task-go-on"),
-        path("tasks/bulk/", BulkActions.as_view(using=using), name="bulk"),
-        path("tasks/bulk/<uuid:pk>/", OneBulkAction.as_view(using=using), name="bulk-detail"),
-        path("tasks/bulk/<uuid:pk>/stop/", StopBulkAction.as_view(using=using), name="bulk-stop"),
+        path("tasks/bulk/", BulkActions.as_view(using=using), name="bulk"),  # of bulk_actions
+        path("tasks/bulk/<uuid:pk>/", OneBulkAction.as_view(using=using), name="bulk-detail"),  # of bulk_actions
+        path("tasks/bulk/<uuid:pk>/stop/", StopBulkAction.as_view(using=using), name="bulk-stop"),  # of bulk_actions
         path("dead-letters/", DeadLetterGroups.as_view(using=using), name="dead-letters"),
         path(
             "dead-letters/<timeline_key:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"

@@ -15,11 +15,11 @@ from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.features.holds.reading import told_hold
 from timeline.features.holds.store import holds_over
-from timeline.features.limits.reading import told_place
 from timeline.features.machines.reading import told_state
 from timeline.features.recurring.reading import is_repeated, schedule_of, series_after, series_ahead
 from timeline.features.steps.reading import StepLine, steps_of_task, told_steps
 from timeline.features.waits.reading import waits_for_person, who_decides
+from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
@@ -321,7 +321,7 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = Tr
     """Say what a task waits for, and what comes after it; arguments as for ``explain``."""
     if task.state in FINAL:
         yield from _after_the_end(task, using)
-        yield from told_place(task, using=using)
+        yield from _told_by_features(task, using)
         return
     if task.state != State.ACTIVE and not _is_defined(task.task_key):
         yield _(
@@ -352,13 +352,18 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
         yield _("It is due, and runs when nothing holds it any more.")
     elif task.state in _REST:
         yield str(_REST[State(task.state)])
-        yield from told_place(task, using=using)
+        yield from _told_by_features(task, using)
     else:
         yield _("Its time has come; the next poll takes it.")
     waits = task.state == State.AVAILABLE and bool(task.limit_key) and not task.slot
     is_late = task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now
     if is_late and not is_held and not waits:
         yield _("It is overdue: is a worker running?")
+
+
+def _told_by_features(task: ScheduledTask, using: str) -> Iterator[str]:
+    for tell in hooks().explains:
+        yield from tell(task, using=using)
 
 
 def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:

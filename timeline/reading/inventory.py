@@ -16,12 +16,10 @@ from django.utils.translation import gettext_lazy
 
 from timeline.definition import AfterRun, Definition, Recurring
 from timeline.definition.names import first_paragraph
-from timeline.features.limits.declaration import limit_of
-from timeline.features.limits.places import limited_keys
-from timeline.features.limits.reading import limit_in_words, places_of
 from timeline.features.machines.reading import StateEntry, states_of
 from timeline.features.recurring.reading import Next, next_runs, next_slot, schedule_in_words
 from timeline.features.steps.reading import how_long
+from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
 from timeline.registry import registry
@@ -159,17 +157,20 @@ def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime,
         ends[end.task_key].append(end)
     dead = ScheduledTask.objects.using(using).dead_letters().filter(task_key__in=keys)
     counts = dict(dead.values_list("task_key").annotate(count=Count("pk")).order_by())
-    places = places_of([key for key in limited_keys() if key in set(keys)], using=using)
-    found = _KnownOfRows(ends, counts, places, next_runs(known, using=using))
+    more: dict[str, dict[str, Any]] = defaultdict(dict)
+    for about in hooks().inventories:
+        for key, fields in about(known, using=using).items():
+            more[key] |= fields
+    found = _KnownOfRows(ends, counts, more, next_runs(known, using=using))
     return [_entry(definition, found, now) for definition in known]
 
 
 class _KnownOfRows(NamedTuple):
-    """What rows say. By task key: last ends, dead letters, places held and waited for; by timeline: what its clock starts."""
+    """What rows say. By task key: last ends, dead letters, what features say; by timeline: what its clock starts."""
 
     ends: dict[str, list[ScheduledTask]]
     dead: dict[str, int]
-    places: dict[str, tuple[int, int]]
+    more: Mapping[str, Mapping[str, Any]]
     following: dict[str, Next]
 
 
@@ -216,7 +217,7 @@ def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -
 
 def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:
     declared, key = definition.tasks[name], definition.task_key(name)
-    ends, (held, waiting) = known.ends, known.places.get(key, (0, 0))
+    ends = known.ends
     last = max(ends[key], key=lambda end: end.finished_at or EARLIEST, default=None)
     took = [
         (end.finished_at - end.started_at).total_seconds()
@@ -232,8 +233,6 @@ def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:
         last_reason=last.reason_code if last else "",
         seconds=median(took) if took else None,
         dead_letters=known.dead.get(key, 0),
-        limit=limit_in_words(limit) if (limit := limit_of(declared)) else "",
-        held=held,
-        waiting=waiting,
         title=declared.title,
+        **known.more.get(key, {}),
     )

@@ -16,7 +16,7 @@ from timeline.shortcuts.decisions import (
     go_on,
     hold,
     move,
-    open_limit,
+    open_limit,  # of limits
     reconcile,
     redrive,
     redrive_group,
@@ -47,7 +47,7 @@ __all__ = [
     "ahold",
     "aleave",
     "amove",
-    "aopen_limit",
+    "aopen_limit",  # of limits
     "approve",
     "apreview",
     "areconcile",
@@ -75,7 +75,7 @@ __all__ = [
     "hold",
     "leave",
     "move",
-    "open_limit",
+    "open_limit",  # of limits
     "preview",
     "reconcile",
     "redrive",
@@ -103,7 +103,7 @@ aleave = sync_to_async(leave, thread_sensitive=True)
 aschedule = sync_to_async(schedule, thread_sensitive=True)
 acancel = sync_to_async(cancel, thread_sensitive=True)
 acancel_all = sync_to_async(cancel_all, thread_sensitive=True)
-aopen_limit = sync_to_async(open_limit, thread_sensitive=True)
+aopen_limit = sync_to_async(open_limit, thread_sensitive=True)  # of limits
 amove = sync_to_async(move, thread_sensitive=True)
 arun_now = sync_to_async(run_now, thread_sensitive=True)
 aredrive = sync_to_async(redrive, thread_sensitive=True)

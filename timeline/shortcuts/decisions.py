@@ -20,7 +20,7 @@ from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.features.holds import release as holds_release
 from timeline.features.holds import verbs
-from timeline.features.limits import verbs as limits_verbs
+from timeline.features.limits import verbs as limits_verbs  # of limits
 from timeline.features.maintenance import relabel as maintenance_relabel
 from timeline.features.maintenance.relabel import Relabelled
 from timeline.features.steps import verbs as steps_verbs
@@ -154,7 +154,7 @@ def redrive_group(
     return operations_redrive.redrive_group(group=group, reason=why, spread=spread, now=story_now(using), using=using)
 
 
-def open_limit(
+def open_limit(  # of limits
     key: str,
     *,
     reason: str,

@@ -17,7 +17,11 @@ class Invoicing(Timeline):
     starts_on = "payment.completed"
     once = True
 
-    @task(after(), atomic=False, limit=10)
+    @task(
+        after(),
+        atomic=False,
+        limit=10,  # of limits
+    )
     def invoice(self, payment: Payment) -> dict[str, str]:
         """Write the invoice, store it, send it, and tell accounting. Each is tried again alone."""
         number = self.write(payment)

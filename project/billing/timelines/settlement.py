@@ -7,7 +7,16 @@ from zoneinfo import ZoneInfo
 
 from project.billing import mails, outside
 from project.billing.models import Book, Report, Transaction
-from timeline import Limit, Retry, Timeline, after, after_run, daily, step, task
+from timeline import (
+    Limit,  # of limits
+    Retry,
+    Timeline,
+    after,
+    after_run,
+    daily,
+    step,
+    task,
+)
 
 ZONE = "Europe/Berlin"
 BATCH = 100
@@ -22,7 +31,12 @@ class Settlement(Timeline):
 
     starts_on = daily("02:00", zone=ZONE, once_per="day", overlap="queue", catch_up="all", within=timedelta(days=7))
 
-    @task(after(), atomic=False, retry=Retry(max_attempts=6), limit=Limit(1, "settlement", until="end"))
+    @task(
+        after(),
+        atomic=False,
+        retry=Retry(max_attempts=6),
+        limit=Limit(1, "settlement", until="end"),  # of limits
+    )
     def settle(self) -> dict[str, int]:
         """Open the book of the day, pay it out batch by batch, report, and close it."""
         assert self.run is not None  # noqa: S101 (it is of a run)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -19,9 +18,9 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.admin.actions import WORDINGS
 from timeline.admin.pages import Pages, policy_of
+from timeline.admin.portions import Place
 from timeline.admin.references import actor_of
 from timeline.clocks import story_now
-from timeline.exceptions import TimelineError
 from timeline.features.bulk_actions.poll import (
     ACTIONS,
     CARRIED_ON,
@@ -34,16 +33,14 @@ from timeline.features.bulk_actions.poll import (
 )
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
-from timeline.models import BulkAction, BulkState, ScheduledTask
+from timeline.models import BulkAction, BulkState
 from timeline.models.bulk_action import BulkActionQuerySet
 from timeline.policy import Action
 from timeline.registry import registry
-from timeline.timing import check_time
 from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from timeline.admin.pages import Pages
-    from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import Action
 
 
@@ -60,9 +57,6 @@ WHY: Final = {
     FORBIDDEN: gettext_lazy("who asked may not do this with them"),
     REFUSED: gettext_lazy("for another reason"),
 }
-
-PORTION: Final = 500  # Tasks that are read at once.
-A_TURN: Final = 1.5  # Seconds of one request; then the page says how far it has come.
 
 
 class Said(NamedTuple):
@@ -141,10 +135,11 @@ def _span(bulk: BulkAction) -> str:
     return " ".join(f"{'+' if amount > 0 else '−'} {part.describe()}" for amount, part in parts if amount)
 
 
-def may_act_in_bulk(request: HttpRequest) -> bool:
-    """Whether the user may do any of it, so that there may be something of theirs."""
+def may_see_bulk(request: HttpRequest) -> bool:
+    """Whether the user may see all, or do any of it, so that there may be something of theirs."""
     policy = policy_of(request)
-    return any(policy.allows(request.user, action) for action in ACTIONS)
+    may_act = any(policy.allows(request.user, action) for action in ACTIONS)
+    return may_act or request.user.has_perm("timeline.view_scheduledtask")
 
 
 def in_words(filters: Mapping[str, Any]) -> list[Said]:
@@ -191,7 +186,7 @@ def bulk_id_of(request: HttpRequest) -> UUID:
     return uuid7()
 
 
-def begin_from(page: Pages, request: HttpRequest, action: Action, place: BulkPlace, **columns: Any) -> HttpResponse:
+def begin_from(page: Pages, request: HttpRequest, action: Action, place: Place, **columns: Any) -> HttpResponse:
     """Begin a bulk action of a form, and lead to its page; ``columns`` say which tasks are meant and what was answered."""
     bulk = BulkAction(
         pk=bulk_id_of(request),
@@ -204,59 +199,3 @@ def begin_from(page: Pages, request: HttpRequest, action: Action, place: BulkPla
     with suppress(IntegrityError):
         begin_bulk(bulk, page.visible(request), using=page.alias)
     return HttpResponseRedirect(page.address("bulk_action", bulk.pk))
-
-
-class BulkPlace(NamedTuple):
-    """
-    How far it has come: what was there ``before`` is meant, and looked at up to ``after``; None: nothing yet.
-
-    No task behind the id ``last`` is meant: it was made since, by this perhaps. None: nobody looked.
-    """
-
-    before: datetime
-    after: UUID | None
-    changed: int
-    left: int
-    total: int
-    last: UUID | None = None
-
-    @property
-    def looked(self) -> int:
-        """How many were looked at."""
-        return self.changed + self.left
-
-
-def place_in(given: Mapping[str, str]) -> BulkPlace | None:
-    """As a form says; None: it says nothing, or nothing that makes sense."""
-    with suppress(KeyError, ValueError, TimelineError):
-        after = UUID(given["after"]) if given["after"] else None
-        last = UUID(given["last"]) if given.get("last") else None
-        changed, left, total = (max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total"))
-        return BulkPlace(
-            check_time("before", datetime.fromisoformat(given["before"])), after, changed, left, total, last
-        )
-    return None
-
-
-def go_on(
-    tasks: ScheduledTaskQuerySet, place: BulkPlace, act: Callable[[Sequence[ScheduledTask]], int]
-) -> tuple[BulkPlace, bool]:
-    """
-    Act on portions of tasks, by id, for as long as one request may take; also say whether nothing is left to look at.
-
-    ``act`` gets tasks with their runs, commits what it changes, and says how many it were.
-    """
-    give_up = monotonic() + A_TURN
-    while True:
-        rest = tasks.filter(pk__gt=place.after) if place.after else tasks
-        some: list[Any] = list(rest.select_related("run").order_by("pk")[:PORTION])
-        if not some:
-            return place, True
-        changed = act(some)
-        place = place._replace(
-            after=some[-1].pk, changed=place.changed + changed, left=place.left + len(some) - changed
-        )
-        if len(some) < PORTION:
-            return place, True
-        if monotonic() >= give_up:
-            return place, False

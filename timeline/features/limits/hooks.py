@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from timeline.features.limits.claims import Places
 from timeline.features.limits.keys import columns_of, compete, fill, give_up_places, hand_on, inherited, without_places
+from timeline.features.limits.reading import in_inventory, told_place
 from timeline.hooks import Hooks, SomeColumns
 
 HOOKS = Hooks(
@@ -17,4 +18,6 @@ HOOKS = Hooks(
     new_rows=((attrgetter("held_until"), compete),),
     successions=(hand_on,),
     redrives=(give_up_places,),
+    explains=(told_place,),
+    inventories=(in_inventory,),
 )

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Count
 from django.utils.translation import gettext as _
 
-from timeline.definition import Limit
+from timeline.features.limits.declaration import Limit, limit_of
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
 from timeline.timing import in_utc
+
+if TYPE_CHECKING:
+    from timeline.definition import Definition
 
 _TOLD: Final = ("limit_key", "slot", "task_key", "state", "started_at", "finished_at")
 TOLD: Final = 5  # How many holders are named, if a key has many.
@@ -77,6 +80,21 @@ def places_of(task_keys: Sequence[str], *, using: str) -> dict[str, tuple[int, i
     held = dict(tasks.filter(slot__gt=0).annotate(count=Count("pk")))
     waiting = dict(tasks.filter(state=State.AVAILABLE, limit_key__gt="", slot=0).annotate(count=Count("pk")))
     return {key: (held.get(key, 0), waiting.get(key, 0)) for key in task_keys}
+
+
+def in_inventory(definitions: Iterable[Definition], *, using: str) -> dict[str, dict[str, object]]:
+    """What the inventory says of limited kinds: the limit in words, and the places held and waited for."""
+    limited = {
+        definition.task_key(name): limit
+        for definition in definitions
+        for name, declared in definition.tasks.items()
+        if (limit := limit_of(declared)) is not None
+    }
+    places = places_of(list(limited), using=using)
+    return {
+        key: {"limit": limit_in_words(limit), "held": places[key][0], "waiting": places[key][1]}
+        for key, limit in limited.items()
+    }
 
 
 def limit_in_words(limit: Limit) -> str:

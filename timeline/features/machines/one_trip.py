@@ -16,7 +16,6 @@ from django.db import connections
 from django.db.models import JSONField, Model
 
 from timeline.dialects import dialect_of
-from timeline.features.limits.keys import compete
 from timeline.features.machines.mirror import statement_to_mirror
 from timeline.features.machines.store import Going
 from timeline.lifecycle import State, Trigger
@@ -24,6 +23,7 @@ from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.statements import as_array, element_type, target_of
 from timeline.store.changes import Write, as_changes
 from timeline.store.insert import as_stored, fields_of, writers_of
+from timeline.store.new_rows import complete
 from timeline.store.returned_rows import row_read
 from timeline.store.signal_dispatch import announce_times, tell_written
 from timeline.store.transition import notice
@@ -97,7 +97,7 @@ def move_at_once(
     ``going`` has the runs with their new states. ``MoveNotAllowed``: a run has changed since; the caller undoes what was
     written.
     """
-    compete(tasks, using=using)
+    complete(tasks, using=using)
     parameters = {
         **going.parameters,
         "event_row": _JSON.encode(_as_text(Event, event, using)),

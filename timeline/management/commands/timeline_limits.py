@@ -1,4 +1,4 @@
-"""``manage.py timeline_limits``: who holds the places of each key, who waits; and a key that is closed opened."""
+"""``manage.py timeline_limits``: who holds the places of each key, who waits; and a key that is closed opened."""  # of limits
 
 from __future__ import annotations
 

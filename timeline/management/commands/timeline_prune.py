@@ -12,7 +12,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
-from timeline.features.bulk_actions.poll import forget_bulk_actions
+from timeline.features.bulk_actions.poll import forget_bulk_actions  # of bulk_actions
 from timeline.features.maintenance.prune import Pruned, prune
 from timeline.management.shared import add_database_option
 from timeline.operations.repeated_requests import forget_answers
@@ -52,7 +52,7 @@ class Command(BaseCommand):
             int(count or 0) for _receiver, count in pruning.send(None, using=database, ended_before=before)
         ):
             others += some
-        while forget_bulk_actions(now=story_now(database), using=database):
+        while forget_bulk_actions(now=story_now(database), using=database):  # of bulk_actions
             pass
         said = _(
             "Deleted: runs %(runs)d, tasks %(tasks)d, log entries %(log_entries)d, holds %(holds)d, answers of the API"

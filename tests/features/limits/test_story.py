@@ -9,8 +9,8 @@ import pytest
 from django.db import IntegrityError
 from django.utils import timezone
 
-from tests import limited
-from tests.limited import finish, held, stage_all
+from tests.features.limits import limited
+from tests.features.limits.limited import finish, held, stage_all
 from tests.testapp.models import Order
 from timeline import Discard, Limit, Retry, RetryAfter, Timeline, after, task
 from timeline.dispatch.poll import dispatch

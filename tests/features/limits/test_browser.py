@@ -6,9 +6,15 @@ import pytest
 from django.urls import reverse
 from selenium.webdriver.common.by import By
 
+from tests.browser import conftest as browser
 from tests.testapp.models import Order
 from timeline.lifecycle import State
 from timeline.models import Opening, ScheduledTask, ref_of
+
+browsers = browser.browsers  # Fixtures.
+clock = browser.clock
+staff = browser.staff
+start_browser = browser.start_browser
 
 LIMITS = reverse("admin:timeline_scheduledtask_limits")
 LONG = f"care.call:{'averylongvaluewithoutanyblank' * 3}"

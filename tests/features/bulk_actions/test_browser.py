@@ -9,10 +9,17 @@ from django.urls import reverse
 from selenium.webdriver.common.keys import Keys
 
 from tests.admin.conftest import LIST
-from tests.bulk import bulk_action
+from tests.browser import conftest as browser
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline.admin import act_on_all
 from timeline.features.bulk_actions.poll import act_in_bulk, begin_bulk
 from timeline.models import ScheduledTask
+
+browsers = browser.browsers  # Fixtures.
+clock = browser.clock
+orders = browser.orders
+staff = browser.staff
+start_browser = browser.start_browser
 
 BULK = reverse("admin:timeline_scheduledtask_bulk")
 ALL_OF_IT = f"{reverse('admin:timeline_scheduledtask_matching')}?task=care.greet&action=cancel"

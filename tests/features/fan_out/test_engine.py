@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError, connection
 
-from tests.engine.fanning import (
+from tests.engine import conftest as engine
+from tests.engine.watching import AtEntry
+from tests.features.fan_out.settlement import (
     TWO,
     fan_out_two,
     fan_out_two_and_wait,
@@ -15,7 +17,6 @@ from tests.engine.fanning import (
     settlement,
     states_of,
 )
-from tests.engine.watching import AtEntry
 from tests.testapp.models import Order
 from timeline import Cancel, Retry, Timeline, after, each_of, step, task
 from timeline.dispatch.rescue import rescue
@@ -29,6 +30,8 @@ from timeline.operations.cancel import cancel
 from timeline.operations.leave import leave
 from timeline.store.kept_statements import COMPLETE
 from timeline.testing import only_timelines
+
+again = engine.again  # Fixtures.
 
 SIMPLE = [
     pytest.param({"atomic": True}, id="atomic"),

@@ -10,11 +10,18 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from project.accounts.models import User
+from tests.admin import conftest as admin
 from tests.admin.conftest import LIST, text_of
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline.features.bulk_actions.poll import WHY, act_in_bulk, begin_bulk
 from timeline.ids import uuid7
 from timeline.models import BulkAction, ScheduledTask
+
+about = admin.about  # Fixtures.
+browse = admin.browse
+clock = admin.clock
+operator = admin.operator
+person = admin.person
 
 ALL_OF_THEM = reverse("admin:timeline_scheduledtask_bulk")
 

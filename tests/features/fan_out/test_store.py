@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.engine.fanning import row_of, rows_of, settlement, states_of
+from tests.features.fan_out.settlement import row_of, rows_of, settlement, states_of
 from tests.testapp.models import Order
 from timeline.engine.attempts import begin_attempts
 from timeline.features.fan_out.attempts import still_open, write_fanned_out

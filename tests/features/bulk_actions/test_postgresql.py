@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from project.accounts.models import User
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline.features.bulk_actions import poll as bulk_actions_poll
 from timeline.features.bulk_actions.poll import act_in_bulk, begin_bulk
 from timeline.lifecycle import State

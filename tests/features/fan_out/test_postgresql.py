@@ -9,7 +9,8 @@ from time import monotonic, sleep
 import pytest
 from django.db import connection, transaction
 
-from tests.engine.fanning import fan_out_two, row_of, rows_of, settlement, states_of
+from tests.features.fan_out.settlement import fan_out_two, row_of, rows_of, settlement, states_of
+from tests.postgresql import conftest as postgresql
 from tests.postgresql.plans import plan_of
 from tests.postgresql.races import entered, now, somebody_waits
 from tests.testapp.models import Order
@@ -29,6 +30,8 @@ from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.process import PaceOfKinds
 from timeline.worker.threads import SideThread
+
+at_once = postgresql.at_once  # Fixtures.
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from project.accounts.models import User
-from tests.bulk import bulk_action
+from tests.features.bulk_actions.bulk import bulk_action
 from timeline.features.bulk_actions import poll as bulk_actions_poll
 from timeline.features.bulk_actions.poll import KEPT, act_in_bulk, begin_bulk, forget_bulk_actions, stop_bulk
 from timeline.lifecycle import State

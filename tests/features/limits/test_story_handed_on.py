@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.limited import begin, finish, held, stage_all
+from tests.features.limits.limited import begin, finish, held, stage_all
 from tests.testapp.models import Order
 from timeline import Discard, Limit, Retry, RetryAfter, Timeline, after, at, each_of, task
 from timeline.engine.groups import give_back, run

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from project.accounts.models import User
-from tests.engine.fanning import fan_out_two, row_of, settlement
+from tests.features.fan_out.settlement import fan_out_two, row_of, settlement
 from timeline import Discard
 from timeline.features.plans.drift import drifted
 from timeline.features.sweep.verbs import begin_round, sweep

@@ -11,8 +11,8 @@ from random import Random
 import pytest
 from django.utils import timezone
 
-from tests.limited import held
-from tests.narrow.timelines import NarrowCase
+from tests.features.limits.limited import held
+from tests.features.limits.narrow.timelines import NarrowCase
 from tests.processes import kill, let_be_dead, wait_for
 from tests.testapp.models import Order
 from timeline.models import ScheduledTask, Sign

@@ -7,11 +7,21 @@ from uuid import uuid4
 
 import pytest
 
+from tests.api import conftest as api
 from tests.api.test_repeating import send
 from tests.api.test_tasks import problem
 from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
+
+_asks_for_the_first_time = api._asks_for_the_first_time  # Fixtures.
+_only_these = api._only_these
+about = api.about
+ada = api.ada
+asked_by = api.asked_by
+by_staff = api.by_staff
+person = api.person
+staff = api.staff
 
 ALL = {"action": "cancel", "filter": {"task": "account.call"}, "reason": "no longer true"}
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.limited import finish
+from tests.features.limits.limited import finish
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
 from timeline.dispatch.poll import dispatch

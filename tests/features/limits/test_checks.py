@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
+from tests.checks import conftest as checks
 from timeline import Limit, Timeline, task
 from timeline.checks import check_limits
 from timeline.lifecycle import State
 from timeline.testing import only_timelines
+
+bare_database = checks.bare_database  # Fixtures.
 
 pytestmark = pytest.mark.django_db
 

@@ -6,11 +6,14 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from tests.admin import conftest as admin
 from tests.admin.conftest import ALL, LIST, text_of
 from timeline import Limit, Timeline, task
 from timeline.lifecycle import State
 from timeline.models import Opening, ScheduledTask
 from timeline.testing import only_timelines
+
+browse, clock, operator, person = admin.browse, admin.clock, admin.operator, admin.person  # Fixtures.
 
 LIMITS = reverse("admin:timeline_scheduledtask_limits")
 KEY = "<payout>"
