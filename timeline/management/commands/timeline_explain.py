@@ -21,7 +21,7 @@ from timeline.reading.text_pictures import picture
 from timeline.reading.without_rows import empty_dates, why_no_tasks
 from timeline.registry import registry
 from timeline.suggestions import with_meant
-from timeline.timing.offsets import told_apart
+from timeline.told_times import told_apart
 
 MOST_MACHINES: Final = 20
 MOST_ENDED: Final = 20  # Of a timeline about no entity, which may have run for years.
