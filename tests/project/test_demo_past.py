@@ -8,6 +8,7 @@ import django
 import pytest
 
 from project.accounts.models import User
+from project.demo.mailing import sign_of_outage
 from project.demo.past import LONG, live_the_past
 from project.demo.people import crowd
 from timeline.features.maintenance.figures import figures
@@ -29,12 +30,19 @@ def joined(db, settings, tmp_path, now):
 
 
 def test_has_failures_charts_and_a_hold(joined, now):
-    counted = figures(hours=24 * 14, now=now, using="default")
+    day = [figures(hours=24, now=now, using="default"), figures(hours=24 * 7, now=now, using="default")]
 
-    assert ScheduledTask.objects.filter(state=State.DISCARDED).exists()
-    assert sum(row.completed for row in counted) > 0
-    assert sum(row.failed for row in counted) > 0
+    for counted in day:
+        assert sum(row.completed for row in counted) > 0
+        assert sum(row.failed for row in counted) > 0
+        assert sum(row.discarded for row in counted) > 0
     assert Hold.objects.open().count() == 1
+
+
+def test_has_one_that_was_tried_again_with_success(joined):
+    tried = ScheduledTask.objects.for_entity(joined[2].user).get(task_key="trial.remind")
+
+    assert (tried.state, tried.attempt > 1) == (State.COMPLETED, True)
 
 
 def test_leaves_the_first_one_in_the_middle_of_the_trial(joined, now):
@@ -50,3 +58,4 @@ def test_is_over_when_the_demo_begins(joined, now):
     assert User.objects.filter(signed_up_at__gt=now).count() == 0
     assert User.objects.earliest("signed_up_at").signed_up_at >= now - LONG
     assert not ScheduledTask.objects.due(now - DAY).exists()
+    assert not sign_of_outage().exists()
