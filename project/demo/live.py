@@ -13,7 +13,6 @@ from urllib.error import URLError
 
 from django.apps import apps
 from django.conf import settings
-from django.db import DEFAULT_DB_ALIAS
 from django.urls import reverse
 from rich.console import Console
 
@@ -21,6 +20,7 @@ from project.accounts.links import timeline_token
 from project.demo.appointments import Appointments
 from project.demo.browsers import HttpBrowser, Visit
 from project.demo.clock import STANDING, SettableClock, is_standing, now
+from project.demo.counting import Counter
 from project.demo.joining import tell
 from project.demo.mailing import let_be_down
 from project.demo.operators import Login, make_operator
@@ -29,11 +29,9 @@ from project.demo.past import Joined, live_the_past
 from project.demo.people import Action, Person, newcomers
 from project.demo.processes import Interrupted, interruptible, start_process
 from project.demo.worker import Worker
-from timeline.features.maintenance.figures import roll_up
 
 SHOWN = 8  # So many links are printed.
 EVERY = timedelta(hours=12)  # Somebody signs up.
-COUNTED = 0.5  # Seconds between two counts of figures.
 OUTAGES = (27, 14, 1)  # The mail server is down on this day, every so many days, for so many days.
 
 
@@ -122,7 +120,7 @@ class _Crowd:
 
     def act_until_interrupted(self, processes: list[subprocess.Popen[bytes]]) -> None:
         """Let people sign up, apply and do what they do, the mail server break down and come back, and figures be counted."""
-        next_sign_up, next_count = now() + EVERY, monotonic()
+        next_sign_up, counter = now() + EVERY, Counter()
         while not self.worker.has_ended() and all(process.poll() is None for process in processes):
             self._let_it_break_down()
             if said := self.worker.look():
@@ -135,10 +133,7 @@ class _Crowd:
                 entry[1].do(entry[2])
             if not is_standing():
                 self.appointments.act(now())
-            if monotonic() >= next_count:  # A worker counts each ten seconds, in which days pass here.
-                next_count = monotonic() + COUNTED
-                for _ in range(2):  # The first call counts what the one before has marked, and marks what has come since.
-                    roll_up(using=DEFAULT_DB_ALIAS)
+            counter.look()
             sleep(0.05)
         raise SystemExit("The site or a worker has ended by itself; see the files *.log in the demo's folder.")
 

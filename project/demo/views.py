@@ -145,8 +145,8 @@ def _places(ada: User | None) -> list[tuple[str, str]]:
 
 
 def _clock() -> SettableClock:
-    """The clock of the demo; where none runs, there is no such page."""
+    """The clock of the demo; where none runs, or another story, there is no such page."""
     clock = SettableClock.running()
-    if clock is None:
+    if clock is None or settings.STORY != "trial":
         raise Http404
     return clock

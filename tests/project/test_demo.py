@@ -155,7 +155,9 @@ class TestLived:
             environment.pop(name, None)
         command = [sys.executable, "manage.py", "timeline_explain", "ada@example.com"]
         asked = datetime.now(UTC)
-        told = subprocess.run(command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True)
+        told = subprocess.run(
+            command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True
+        )
         now = datetime.fromisoformat(re.search(r"now: (\S+ \S+) UTC", told.stdout).group(1)).replace(tzinfo=UTC)
         assert now > asked + timedelta(days=3)
 

@@ -8,7 +8,7 @@ from project.demo.joining import FILE, join, tell
 
 
 def told(tmp_path, monkeypatch, **given):
-    for name in ("DEMO_CLOCK", "SECRET_KEY", "HOME"):
+    for name in ("DEMO_CLOCK", "QUEUE_PREFIX", "HOME"):
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
@@ -30,10 +30,10 @@ class TestJoining:
         assert "HOME" not in given
 
     def test_leaves_what_is_given(self, tmp_path, monkeypatch):
-        told(tmp_path, monkeypatch, DEMO_CLOCK="@clock", SECRET_KEY="theirs")
+        told(tmp_path, monkeypatch, DEMO_CLOCK="@clock", QUEUE_PREFIX="theirs")
 
         assert joined("timeline_doctor", tmp_path, DEMO_CLOCK="0 1") == {"DEMO_CLOCK": "0 1"}
-        assert joined("timeline_doctor", tmp_path, SECRET_KEY="ours")["SECRET_KEY"] == "ours"
+        assert joined("timeline_doctor", tmp_path, QUEUE_PREFIX="ours")["QUEUE_PREFIX"] == "ours"
 
     def test_leaves_other_commands_alone(self, tmp_path, monkeypatch):
         told(tmp_path, monkeypatch, DEMO_CLOCK="@clock")
@@ -45,6 +45,6 @@ class TestJoining:
         assert joined("timeline_doctor", tmp_path) == {}
 
     def test_is_for_one_user(self, tmp_path, monkeypatch):
-        told(tmp_path, monkeypatch, SECRET_KEY="theirs")
+        told(tmp_path, monkeypatch, QUEUE_PREFIX="theirs")
 
         assert stat.S_IMODE((tmp_path / FILE).stat().st_mode) == 0o600
