@@ -21,6 +21,7 @@ from django.contrib.admin import ModelAdmin, site
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import CharField
 from django.utils.dateparse import parse_duration
 from django.utils.translation import gettext as _
 
@@ -145,7 +146,7 @@ def found_by(words: str, *, using: str) -> list[EntityRef]:
 
 
 def fields_of(model: type[Model]) -> list[str]:
-    """What timelines declare for it, else what its own admin has; of people otherwise their address and their name."""
+    """What timelines declare for it, else what its own admin has; otherwise address and name of people; else unique texts."""
     label = model._meta.label_lower
     if declared := {name: None for known in registry if known.label == label for name in known.search}:
         return list(declared)
@@ -153,7 +154,8 @@ def fields_of(model: type[Model]) -> list[str]:
     if own is not None and own.search_fields:
         return list(map(str, own.search_fields))
     if not issubclass(model, get_user_model()):
-        return []
+        columns = [column for column in model._meta.concrete_fields if column.unique and not column.primary_key]
+        return [column.name for column in columns if isinstance(column, CharField)]
     person: Any = model
     names = {field.name for field in model._meta.get_fields()}
     return [name for name in (person.get_email_field_name(), person.USERNAME_FIELD) if name in names]

@@ -24,7 +24,7 @@ from timeline.features.plans.differ import (
     rows_of_nobody,
     runs_of_nobody,
 )
-from timeline.management.shared import Bar, PipedCommand, add_database_option
+from timeline.management.shared import Bar, PipedCommand, add_database_option, wrapped
 from timeline.models import TimelineRun
 from timeline.registry import registry
 
@@ -78,7 +78,7 @@ class Command(PipedCommand):
                 *_of_nobody(nobody, undefined),
                 *_next(found, by_name),
             ]
-            self.stdout.write("\n".join(lines) or _("There is no timeline."))
+            self.stdout.write("\n".join(map(wrapped, lines)) or _("There is no timeline."))
         if any(each.changed for each in found.values()) or any(plan.has_work for plan in machines):
             sys.exit(HAS_WORK)
 
