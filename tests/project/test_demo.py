@@ -114,6 +114,7 @@ class TestLived:
             self.see_the_admin(shown)
             self.see_the_page_of_the_demo(shown)
             self.see_its_clock_in_a_second_terminal(tmp_path)
+            self.see_another_worker(tmp_path)
             worker = int(re.search(r"worker pid (\d+)", shown).group(1))
         finally:
             process.send_signal(signal.SIGINT)
@@ -143,11 +144,22 @@ class TestLived:
         base, path = link[: link.index("/demo/")], link[link.index("/demo/") :]
         browser = HttpBrowser(base)
         assert browser.get(path).location == "/demo/"
-        assert 'name="operator"' in browser.get("/demo/").text
+        page = browser.get("/demo/").text
+        assert 'name="operator"' in page
+        token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', page).group(1)
+        assert browser.post("/demo/worker/", {"csrfmiddlewaretoken": token}).location == "/demo/"
         give_up = time.monotonic() + DEADLINE
         while "tl-plot" not in (health := browser.get("/admin/timeline/scheduledtask/health/?span=week").text):
             assert time.monotonic() < give_up, health
             time.sleep(0.1)
+
+    def see_another_worker(self, tmp_path):
+        """The first one was killed at the button, and the demo goes on."""
+        give_up = time.monotonic() + DEADLINE
+        while not (told := re.search(r"Another worker begins: pid (\d+)", (tmp_path / "out.txt").read_text())):
+            assert time.monotonic() < give_up, (tmp_path / "out.txt").read_text()
+            time.sleep(0.1)
+        os.kill(int(told.group(1)), 0)
 
     def see_its_clock_in_a_second_terminal(self, tmp_path):
         environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "project.settings", "DEMO_DIR": str(tmp_path / "demo")}
