@@ -10,7 +10,7 @@ from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.models import ScheduledTask
 from timeline.testing import only_timelines
 
-SAID = "every day at 02:00 in Europe/Berlin, next 2 March 2026 02:00"
+SAID = "every day at 02:00 in Europe/Berlin, next 2 March 2026 01:00 (02:00 there)"  # The site is in UTC.
 
 
 class Settlement(Timeline):

@@ -93,7 +93,7 @@ class Confirming(Pages):
         return self._ask(request, given, counted, form, done)
 
     def _form(self, deed: Deed, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
-        zone = timezone.get_default_timezone()
+        zone = timezone.get_current_timezone()
         return form_for(deed)(given, initial=initial, now=story_now(self.alias), zone=zone)
 
     def _count(self, request: HttpRequest, deed: Deed, ids: list[UUID]) -> Count:

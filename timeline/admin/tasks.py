@@ -147,7 +147,7 @@ class TaskAdmin(
         if not self.has_view_permission(request):
             raise PermissionDenied
         question, now, policy = asked(request.GET), self.now_of(request), policy_of(request)
-        zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
+        zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
         context = {
             **shown,
@@ -202,7 +202,7 @@ class TaskAdmin(
         about = None if ref is None else look_at(ref, using=self.alias)
         if about is None or not may_look(about, visible, policy, request.user):
             raise Http404(_("There is no such entity."))
-        zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
+        zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         ref, entity, using = about.ref, about.entity, self.alias
         owner, labels = may_own(entity, reader, using)
         read = read_entity(about, visible, reader, keys=bool(labels))

@@ -30,7 +30,7 @@ from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 from timeline.store.multi_query import Words, gather
 from timeline.store.triggers import missing_among
-from timeline.timing.offsets import in_utc
+from timeline.timing import told_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -206,7 +206,7 @@ def _silent(now: datetime, using: str) -> Iterator[str]:
             "are right. To begin sooner, give the timelines other names."
         ) % {
             "timelines": ", ".join([*names[:MOST_NAMED], *(["…"] if names[MOST_NAMED:] else [])]),
-            "at": in_utc(min(until.values())),
+            "at": told_time(min(until.values())),
         }
 
 

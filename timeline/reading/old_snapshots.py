@@ -12,7 +12,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from timeline.dialects import dialect_of
-from timeline.timing.offsets import in_utc
+from timeline.timing import told_time
 
 LONG: Final = timedelta(minutes=5)  # A shorter transaction is nothing to tell.
 MANY: Final = 50_000  # Dead rows: about 17,000 tasks that were run meanwhile.
@@ -53,7 +53,7 @@ class OldSnapshot:
         parts = {
             "name": self.name,
             "pid": self.pid,
-            "at": in_utc(self.since) if self.since is not None else "",
+            "at": told_time(self.since) if self.since is not None else "",
             "count": number_format(self.dead_rows, force_grouping=True),
         }
         return self._sentence() % parts

@@ -20,7 +20,7 @@ from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
 from timeline.store.planner_settings import guided
-from timeline.timing import EARLIEST, LATEST, Approval, When, in_utc
+from timeline.timing import EARLIEST, LATEST, Approval, When, told_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -88,7 +88,7 @@ def who_decides(task: ScheduledTask) -> str:
     approval = approval_under_way(task)
     if approval is None:
         return ""
-    said = {"permission": approval.by, "at": in_utc(task.nominal_at)}
+    said = {"permission": approval.by, "at": told_time(task.nominal_at)}
     return _("Somebody with the permission %(permission)s is to approve or reject it, until %(at)s.") % said
 
 
@@ -107,7 +107,7 @@ def not_to_decide(task: ScheduledTask) -> str:
     decided = None if when is None else first_met(declared_wait(task, when, using=using), using=using)
     if decided is None:
         return _("Nobody decided about it in time, or it has ended.")
-    said = {"event": decided.name, "actor": decided.actor, "at": in_utc(decided.recorded_at)}
+    said = {"event": decided.name, "actor": decided.actor, "at": told_time(decided.recorded_at)}
     if decided.actor:
         return _("It was decided already: %(event)s by %(actor)s, %(at)s.") % said
     return _("It was decided already: %(event)s, %(at)s.") % said
