@@ -52,26 +52,16 @@ LONGEST: Final = 80  # Characters of a query.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OldSnapshot:
-    """
-    The oldest snapshot, and who holds it.
+    """The oldest snapshot, and who holds it."""
 
-    Args:
-        kind: ``session``, ``prepared`` (a prepared transaction) or ``slot`` (of replication).
-        name: The user of the session or transaction; the name of the slot.
-        since, asked_at: When the transaction and its last query began; None: not known, or a slot.
-        state: Of the session, such as ``idle in transaction``; empty: not known.
-        dead_rows: Of the table of tasks.
-        query: The beginning of its last query. It may contain people's data: show it to operators only.
-    """
-
-    kind: str
-    name: str
+    kind: str  # ``session``, ``prepared`` (a prepared transaction) or ``slot`` (of replication).
+    name: str  # The user of the session or transaction; the name of the slot.
     pid: int | None
-    since: datetime | None
-    asked_at: datetime | None
-    state: str
-    dead_rows: int
-    query: str
+    since: datetime | None  # When the transaction began; None: not known, or a slot.
+    asked_at: datetime | None  # When its last query did.
+    state: str  # Of the session, such as ``idle in transaction``; empty: not known.
+    dead_rows: int  # Of the table of tasks.
+    query: str  # The beginning of the last. It may contain people's data: show it to operators only.
 
     def as_data(self) -> dict[str, Any]:
         names = ("kind", "name", "pid", "since", "asked_at", "state", "dead_rows")
