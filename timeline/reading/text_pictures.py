@@ -81,9 +81,8 @@ def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) 
 def _said(task: ScheduledTask) -> str:
     reason = standing(task)
     if task.reason_code == ReasonCode.ERROR and task.error:
-        reason = (
-            f"{task.error.partition(':')[0]}: {reason}"  # A message without the class of its error may be "'name'".
-        )
+        # A message without the class of its error may be "'name'".
+        reason = f"{task.error.partition(':')[0]}: {reason}"
     state = str(State(task.state).label)
     said = f"{state} ({reason})" if reason else state
     return _marked(said, task.task_key) if task.is_open else said

@@ -34,12 +34,9 @@ class Offset:
 
     def apply(self, anchor: datetime, zone: tzinfo) -> datetime:
         """
-        Go that far from an aware anchor, in the zone whose wall clock counts calendar units. In UTC.
+        Go that far from an aware anchor, in the zone whose wall clock counts calendar units. In UTC; ``DateOutOfRange``.
 
         A time that a clock change skips is later by as much as the clock jumped; of one that comes twice, the first counts.
-
-        Raises:
-            DateOutOfRange: if the result is outside 1970–9000.
         """
         try:
             there = self._on_the_calendar(anchor, zone) if self.months or self.days else anchor

@@ -20,29 +20,17 @@ MOST_TOLD: Final = 20  # How many steps are told in sentences, the latest ones.
 
 
 class StepLine(NamedTuple):
-    """
-    A step that is done or begun, or a running loop; or a wait; or a note of the progress that the handler reports.
+    """A step that is done or begun, or a running loop; or a wait; or a note of the progress that the handler reports."""
 
-    Args:
-        name: Name of the step, with its key.
-        task_id: The revision that did it.
-        attempt: Attempt of that revision; 0: no batch of the loop is done.
-        recorded_at: Story time.
-        seconds: None: the end is not known, or a person said that the step happened.
-        result: JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
-        done: For a loop and a note: how many; for a wait that is over: 1 if an event came, or 0; else None.
-        total: How many there are in all; None: nobody knows.
-    """
-
-    name: str
+    name: str  # With its key.
     kind: StepKind
-    task_id: UUID
-    attempt: int
-    recorded_at: datetime
-    seconds: float | None
-    result: Any
-    done: int | None
-    total: int | None
+    task_id: UUID  # The revision that did it.
+    attempt: int  # Of that revision; 0: no batch of the loop is done.
+    recorded_at: datetime  # Story time.
+    seconds: float | None  # None: the end is not known, or a person said that the step happened.
+    result: Any  # JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
+    done: int | None  # For a loop and a note: how many; for a wait that is over: 1 if an event came, or 0.
+    total: int | None  # Of how many; None: nobody knows.
 
     @property
     def is_in_doubt(self) -> bool:

@@ -27,22 +27,14 @@ if TYPE_CHECKING:
 
 
 class WaitLine(NamedTuple):
-    """
-    A wait that is not over: the first event with one of these names ends it.
-
-    Args:
-        key: Key that the event must have; empty: any.
-        entity: Whose events count; None: the system's.
-        until: When the task goes on without an event.
-        permission: Permission of people who may approve or reject; empty: nobody is asked.
-    """
+    """A wait that is not over: the first event with one of these names ends it."""
 
     events: list[str]
-    key: str
-    entity: EntityRef | None
+    key: str  # Which the event must have; empty: any.
+    entity: EntityRef | None  # Whose events count; None: the system's.
     since: datetime
-    until: datetime
-    permission: str
+    until: datetime  # When the task goes on without an event.
+    permission: str  # Of people who may approve or reject; empty: nobody is asked.
 
 
 def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
