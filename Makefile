@@ -203,7 +203,7 @@ fuzz: install
 
 # Slots of the clock, at every clock change of every zone from 1997 to 2037: about half an hour.
 slots: install
-	ALL_CLOCK_CHANGES=1 $(BIN)/python -m pytest tests/timing/test_slots.py $(ARGS)
+	ALL_CLOCK_CHANGES=1 $(BIN)/python -m pytest tests/features/recurring/test_timing_slots.py $(ARGS)
 
 # A thousand nights of the demo's settlement with faults, on SQLite: nothing paid twice. About two minutes.
 settlement: install
