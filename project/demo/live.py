@@ -29,6 +29,7 @@ from project.demo.past import Joined, live_the_past
 from project.demo.people import Action, Person, newcomers
 from project.demo.processes import Interrupted, interruptible, start_process
 from project.demo.worker import Worker
+from timeline.models import Identity
 
 SHOWN = 8  # So many links are printed.
 EVERY = timedelta(hours=12)  # Somebody signs up.
@@ -57,12 +58,13 @@ def live(people: list[Person], *, port: int, seconds_per_day: float, celery: boo
             site = start_process(stack, "site", *serve)
             login = make_operator(now=now())
             joined = live_the_past(people, until=now())
-            worker, others = _celery(stack) if celery else (Worker(stack, "manage", "timeline_worker"), [])
             base = f"http://127.0.0.1:{port}"
             wait_for_site(base, site)
-            clock.run_at(seconds_per_day)
             tell(Path(settings.DATA_DIR))
             _print_ways_in(base, login, joined, console)
+            worker, others = _celery(stack) if celery else (Worker(stack, "manage", "timeline_worker"), [])
+            _wait_for_polls(worker)
+            clock.run_at(seconds_per_day)
             console.print(
                 f"Site {base}  worker pid {worker.pid}  1 day = {seconds_per_day:g} s  "
                 f"(Ctrl-C, or kill {os.getpid()}, stops all of it)\n",
@@ -75,6 +77,15 @@ def live(people: list[Person], *, port: int, seconds_per_day: float, celery: boo
             _Crowd(joined, worker, base, console).act_until_interrupted([site, *others])
     except Interrupted:
         console.print("\nStopped: the site and all that worked for it have ended.")
+
+
+def _wait_for_polls(worker: Worker) -> None:
+    """Wait until somebody polls, two minutes at most: the clock stands still for so long."""
+    give_up = monotonic() + 120
+    while monotonic() < give_up and not worker.has_ended():
+        if Identity.objects.filter(polled_at__isnull=False).exists():
+            return
+        sleep(0.1)
 
 
 def _print_ways_in(base: str, login: Login, joined: list[Joined], console: Console) -> None:
