@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from operator import is_
 from types import UnionType
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
@@ -139,7 +140,7 @@ def get_settings() -> Settings:
     global _read
     given: dict[str, Any] = getattr(settings, "TIMELINE", {})
     before, known = _read
-    if given == before:
+    if given == before and all(map(is_, map(type, given.values()), map(type, before.values()))):  # 1 == True.
         return known
     if not isinstance(given, dict):
         raise ImproperlyConfigured(f"TIMELINE is {given!r}. Make it a dict.")
