@@ -13,7 +13,7 @@ from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.model_fit import check_model
 from timeline.definition.names import MAX_NAME
 from timeline.exceptions import DefinitionError
-from timeline.timing import after, at, before, each_of, every
+from timeline.timing import after, at, before, every
 
 
 def is_paid(order):
@@ -664,10 +664,3 @@ class TestRepeated:
 
         with pytest.raises(DefinitionError, match="has a Q as until that does not fit"):
             check_model(declared.definition, Order)
-
-    def test_does_not_fan_out(self):
-        nudge = method("nudge", every(days=7, most=2))
-
-        error = mistake(entity="testapp.Order", nudge=nudge, tell=method("tell", each_of(nudge)))
-
-        assert "is fanned out by 'nudge', which is repeated." in str(error)
