@@ -27,6 +27,7 @@ from project.demo.operators import EMAIL
 from project.demo.worker import killed, wish
 from project.portal.links import booking_of, booking_token
 from project.portal.services import SEARCHED_FOR, apply
+from timeline.admin.pages import PAGES
 from timeline.clocks import story_now
 from timeline.models import ref_of
 
@@ -35,6 +36,14 @@ PASSPORT: Final = "ada.passport@example.com"  # So that words that find the cust
 # Seconds of a day, and what the button says.
 SPEEDS: Final = {"stand": STANDING, "slow": 24.0, "usual": 12.0, "fast": 2.0}
 _WORDS: Final = {"stand": "Pause", "slow": "1 h a second", "usual": "2 h a second", "fast": "12 h a second"}
+
+_PLACES: Final = {
+    "attention": "Needs attention",
+    "changelist": "Upcoming",
+    "dead": "Failures",
+    "health": "Health",
+    "inventory": "Timelines",
+}
 
 _for_operators = user_passes_test(lambda user: user.is_staff, login_url="admin:login")
 
@@ -139,8 +148,9 @@ def _entity_page(entity: Any) -> str:
 
 def _places(ada: User | None) -> list[tuple[str, str]]:
     """Pages of the operator to go to: address, and what the link says."""
-    names = {"changelist": "Upcoming", "dead": "Failures", "health": "Health", "inventory": "Timelines"}
-    there = [(reverse(f"admin:timeline_scheduledtask_{name}"), words) for name, words in names.items()]
+    there = [
+        (reverse(f"admin:timeline_scheduledtask_{name}"), words) for name, words in _PLACES.items() if name in PAGES
+    ]
     return [(_entity_page(ada), "Ada"), *there] if ada is not None else there
 
 

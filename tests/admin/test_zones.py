@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+import timeline
 from tests.admin.conftest import ACT, ALL, ENTITY, detail, text_of
 from timeline import Timeline, after, daily, task
 from timeline.models import LogEntry, ScheduledTask
@@ -158,3 +160,38 @@ class TestASchedule:
 
         assert "02:00</time>" in text
         assert "there)" not in text
+
+
+class TestTheCode:
+    """Of what pages show, nothing says UTC by itself, and nothing takes the site's zone where a person has another."""
+
+    ROOT = Path(timeline.__file__).parent
+    # Times of plans are worked out in the site's zone, whoever looks.
+    PLANS = frozenset({"admin/outcomes.py", "features/plans/drift_query.py"})
+
+    def files(self, *folders):
+        return {
+            file.relative_to(self.ROOT).as_posix(): file.read_text()
+            for folder in folders
+            for file in sorted((self.ROOT / folder).rglob("*.py"))
+        }
+
+    def test_of_readings_tells_times_as_the_page_does(self):
+        readings = {
+            name: text
+            for name, text in self.files("reading", "features").items()
+            if name.startswith("reading/") or name.endswith(("reading.py", "page.py", "pages.py"))
+        }
+
+        assert len(readings) > 20
+        assert [name for name, text in readings.items() if re.search(r"\bin_utc\b", text)] == []
+
+    def test_of_pages_takes_the_zone_of_who_looks(self):
+        pages = {
+            name: text
+            for name, text in self.files("admin", "features").items()
+            if name.startswith("admin/") or name.endswith(("page.py", "pages.py"))
+        }
+
+        assert len(pages) > 20
+        assert {name for name, text in pages.items() if "get_default_timezone" in text} <= self.PLANS

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from html import unescape
 
 import pytest
 from django.test import Client
@@ -84,6 +86,12 @@ class TestThePage:
 
         assert 'src="/my/' in text
         assert f"label=accounts.user&amp;id={ada.pk}" in text
+
+    def test_leads_to_pages_that_are_there(self, operator):
+        links = re.findall(r'<a href="([^"]+)" target="operator">', operator.get(DEMO).content.decode())
+
+        assert len(links) > 4
+        assert {operator.get(unescape(link)).status_code for link in links} == {200}
 
     def test_lets_them_be_shown_within_it(self, operator, settings):
         settings.X_FRAME_OPTIONS = "SAMEORIGIN"
