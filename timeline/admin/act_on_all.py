@@ -84,7 +84,7 @@ class MatchingPages(Pages):
             "offers": offers,
         }
         title = pgettext("timeline", "All that match")
-        return self.page(request, "matching", title, story_now(self.alias), context)
+        return self.page(request, "matching", title, self.now_of(request), context)
 
     def _act_on(
         self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet, place: Place

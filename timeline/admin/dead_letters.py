@@ -151,7 +151,7 @@ class RedrivePages(Pages):
             "bulk_id": bulk_id_of(request) if place.total > PORTION else None,  # of bulk_actions
             "back": self.address("dead"),
         }
-        return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
+        return self.page(request, "redrive", pgettext("timeline", "Redrive all"), self.now_of(request), context)
 
     def _groups_of(self, request: HttpRequest, group: str) -> list[dict[str, Any]]:
         reader = Reader(policy_of(request), request.user)

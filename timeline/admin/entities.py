@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -15,7 +14,6 @@ from timeline.admin.guard_answers import standing_of
 from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
-from timeline.dispatch.worker_signs import silent
 from timeline.features.holds.page import holds_over, told_holds
 from timeline.features.machines.pictures import run_picture
 from timeline.features.machines.reading import entries_to_tell, machine_lines
@@ -82,7 +80,8 @@ class Read(NamedTuple):
     """
     What one statement reads for an entity's page: what is nearest to now and latest, as far as who looks may see it.
 
-    ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for.
+    ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for. ``top``: what was found of
+    what else was asked.
     """
 
     now: datetime
@@ -93,11 +92,15 @@ class Read(NamedTuple):
     holds: list[Hold]
     seen_holds: set[UUID]
     task_keys: list[str]
-    nobody_polls: bool
+    top: list[list[Any]]
 
 
-def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool) -> Read:
-    """Read what the page of an entity shows of its own; ``keys``: also the keys of all tasks there are."""
+def read_entity(
+    about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool, top: Sequence[QuerySet[Any] | Words]
+) -> Read:
+    """
+    Read what the page of an entity shows of its own; ``keys``: also the keys of all tasks there are; ``top``: what else is asked.
+    """
     ref, using = about.ref, visible.db
     seen = _seen(about, reader, using)
     runs, latest = _runs(ref, seen, using=using)
@@ -112,13 +115,13 @@ def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *,
         entries_to_tell(latest, using=using) if registry.machines() else RunEntry.objects.none(),
         holds,
         reader.policy.visible_holds(holds, reader.user).values_list("pk"),
-        silent(using=using).values_list("pk"),
-        *([Words(dialect_of(using).sql("task_keys_there"))] if keys else []),
+        Words(dialect_of(using).sql("task_keys_there")) if keys else Hold.objects.none().values_list("pk"),
+        *top,
     ]
-    now, [tasks, found, told, entries, there, people, unpolled, *rest] = gather_now(asked, using=using)
+    now, [tasks, found, told, entries, there, people, task_keys, *rest] = gather_now(asked, using=using)
     keep_said(tasks)
     told.sort(key=lambda event: (event.recorded_at, event.pk), reverse=True)
-    return Read(now, tasks, found, told, entries, there, {key for [key] in people}, [*chain(*rest)], bool(unpolled))
+    return Read(now, tasks, found, told, entries, there, {key for [key] in people}, task_keys, rest)
 
 
 def _seen(about: About, reader: Reader, using: str) -> set[str]:
@@ -148,7 +151,6 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
         "runs": [(run, reader.end_of(run)) for run in latest],
         "machines": [(line, run_picture(line)) for line in lines],
         "holds": told_holds(read.holds, read.seen_holds),
-        "nobody_polls": read.nobody_polls,
         "is_cut": is_cut,
         "most": MAX_SHOWN,
         "signs": [

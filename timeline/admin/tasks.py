@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from timeline.admin.act_on_all import MatchingPages
 from timeline.admin.actions import WORDINGS, obstacle
+from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import in_order_of_start, picture, read_entity, timeline_of
 from timeline.admin.health import HealthPages
@@ -32,7 +33,6 @@ from timeline.features.bulk_actions.pages import BulkPages, may_see_bulk  # of b
 from timeline.features.holds.page import HoldPages
 from timeline.features.limits.page import LimitPages  # of limits
 from timeline.features.limits.places import limited_keys  # of limits
-from timeline.features.machines.people_pages import PeoplePages
 from timeline.features.plans.pages import PlanPages, WhatIfPages
 from timeline.features.steps.page import stepping
 from timeline.features.steps.reading import steps_of_task
@@ -60,13 +60,13 @@ _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
 class TaskAdmin(
+    AttentionPages,
     BulkPages,  # of bulk_actions
     FindPages,
     HealthPages,
     HoldPages,
     LimitPages,  # of limits
     MatchingPages,
-    PeoplePages,
     PlanPages,
     RedrivePages,
     TimelinePages,
@@ -88,6 +88,7 @@ class TaskAdmin(
 
         return [
             path("", require_safe(shows(self.changelist_view)), name=f"{name}_changelist"),
+            path("attention/", require_safe(shows(self.attention_view, _workers_too)), name=f"{name}_attention"),
             path("dead/", require_safe(shows(self.dead_view)), name=f"{name}_dead"),
             path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
             path("inventory/", require_safe(shows(self.inventory_view)), name=f"{name}_inventory"),
@@ -205,7 +206,8 @@ class TaskAdmin(
         zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
         ref, entity, using = about.ref, about.entity, self.alias
         owner, labels = may_own(entity, reader, using)
-        read = read_entity(about, visible, reader, keys=bool(labels))
+        read = read_entity(about, visible, reader, keys=bool(labels), top=self.asked_at_the_top(request))
+        self.keep_the_top(request, read.top)
         now, runs = read.now, [run for run in in_order_of_start(read.runs) if run.is_open]
         theirs = belongings_of(owner, labels, read.task_keys, visible, reader)
         entities = {**theirs.entities, **about.there}

@@ -20,7 +20,6 @@ from timeline.admin import references
 from timeline.admin.forms import HoldForm
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Named, actor_of, named
-from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.features.holds.reading import told_hold
 from timeline.models import EntityRef, Hold, Scope, exact_ref
@@ -95,7 +94,7 @@ class HoldPages(Pages):
             raise PermissionDenied
         holds = policy.visible_holds(Hold.objects.using(using), request.user)
         over = list(holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW])
-        now, there = story_now(using), list(holds.open().oldest_first()[:MOST])
+        now, there = self.now_of(request), list(holds.open().oldest_first()[:MOST])
         names = self._names_of(request, [*there, *over])
         context = {
             "holds": self._told_holds(request, there, names, now),
@@ -139,7 +138,7 @@ class HoldPages(Pages):
         if not policy.may_hold(request.user):
             raise PermissionDenied
         target = self._target(request)
-        now, zone = story_now(using), timezone.get_default_timezone()
+        now, zone = self.now_of(request), timezone.get_default_timezone()
         form = HoldForm(request.POST if request.method == "POST" else None, now=now, zone=zone)
         if request.method == "POST" and form.is_valid() and self._hold(request, target, form, now):
             return HttpResponseRedirect(self._back(target.ref))
