@@ -14,7 +14,7 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.bar import MOST as MOST_COUNTED
 from timeline.admin.bar import counts_kept, endpoints_at, sees_all_runs, sees_endpoints, sees_holds, told
-from timeline.admin.pages import policy_of
+from timeline.admin.pages import is_unpolled, policy_of
 from timeline.admin.references import Called, Named, called, load_to_name, named
 from timeline.admin.subject import Reader
 from timeline.dialects import dialect_of
@@ -75,7 +75,7 @@ class Section(NamedTuple):
     """Things of one kind; ``more`` leads to all of them. ``people``: those that wait for a person."""
 
     title: str
-    count: str
+    number: str
     lines: Sequence[Line]
     more: str = ""
     people: Sequence[WaitingPerson] = ()
@@ -123,7 +123,7 @@ class AttentionPages(PeoplePages):
             raise PermissionDenied
         policy, visible, using = policy_of(request), self.visible(request), self.alias
         found, first = self._read(request, visible)
-        now = found.now
+        now, unpolled = found.now, is_unpolled(request)
         samples = visible.filter(pk__in=[key for *_group, key in found.groups[:FEW]])
         *more, sampled = gather([*first.go_on(found.asking), samples], using=using)
         may_say = lambda run: policy.asked_of(request.user, run, using=using)  # noqa: E731 (one call, below)
@@ -136,7 +136,7 @@ class AttentionPages(PeoplePages):
         waiting, reader = Waiting.of(counts), Reader(policy, request.user)
         sections = [
             self._people(waiting, people, is_cut=len(asking) > FEW),
-            self._overdue(found.overdue, unpolled=request.__dict__.get("_timeline_unpolled", False)),
+            self._overdue(found.overdue, unpolled=unpolled),
             self._dead(request, waiting, found, with_samples(found.groups[:FEW], sampled), reader),
             self._resting(_("Steps in doubt"), waiting.in_doubt, found.in_doubt, ReasonCode.IN_DOUBT, names),
             self._resting(
@@ -146,9 +146,9 @@ class AttentionPages(PeoplePages):
             self._retrying(found.retrying),
             self._holds(request, counts.get("open_holds", 0), found.holds, names),
             self._endpoints(request, waiting),
-            self._machinery(now, found.task_keys),
+            self._machinery(now, found.task_keys, unpolled=unpolled),
         ]
-        shown = [section for section in sections if section.count]
+        shown = [section for section in sections if section.number]
         context = {"sections": shown, "total": told(waiting.total), "waiting": waiting.total}
         return self.page(request, "attention", pgettext("timeline", "Needs attention"), now, context)
 
@@ -302,10 +302,10 @@ class AttentionPages(PeoplePages):
         lines = [Line(None, where, said) for name, said in told_waits(waiting).items() if name == "endpoints"]
         return Section(_("Webhooks"), told(waiting.endpoints), lines, where)
 
-    def _machinery(self, now: datetime, task_keys: Iterable[str]) -> Section:
+    def _machinery(self, now: datetime, task_keys: Iterable[str], *, unpolled: bool) -> Section:
         """What is wrong with how things are run, beside what is overdue."""
         said = [*(trouble.text for trouble in find_troubles(now=now, using=self.alias))]
-        said += troubles_of_clocks(now, self.alias)
+        said += troubles_of_clocks(now, self.alias, is_polled=not unpolled)
         lines = [Line(None, "", text) for text in said]
         undefined = undefined_among(task_keys, self.alias)
         if undefined:

@@ -29,11 +29,11 @@ _COUNTS: Final = "_timeline_counts"
 
 
 class BarEntry(NamedTuple):
-    """One place of the bar; ``count`` is empty where nothing waits, ``said`` says what it counts."""
+    """One place of the bar; ``number`` is empty where nothing waits, ``said`` says what it counts."""
 
     title: str
     url: str
-    count: str = ""
+    number: str = ""
     said: str = ""
     is_here: bool = False
 

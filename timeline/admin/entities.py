@@ -80,8 +80,8 @@ class Read(NamedTuple):
     """
     What one statement reads for an entity's page: what is nearest to now and latest, as far as who looks may see it.
 
-    ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for. ``top``: what was found of
-    what else was asked.
+    ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for.
+    ``top``: what was found of what else was asked.
     """
 
     now: datetime
@@ -99,7 +99,7 @@ def read_entity(
     about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool, top: Sequence[QuerySet[Any] | Words]
 ) -> Read:
     """
-    Read what the page of an entity shows of its own; ``keys``: also the keys of all tasks there are; ``top``: what else is asked.
+    Read what the page of an entity shows of its own. ``keys``: also the keys of all tasks there are; ``top``: what else.
     """
     ref, using = about.ref, visible.db
     seen = _seen(about, reader, using)

@@ -91,18 +91,8 @@ _UNPOLLED: Final = "_timeline_unpolled"
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
 LIVE: Final = frozenset(
     {
-        "attention",
-        "bulk",
-        "bulk_action",
-        "dead",
-        "entity",
-        "health",
-        "holds",
-        "inventory",
-        "limits",
-        "people",
-        "task",
-        "timeline",
+        *("attention", "bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people"),
+        *("task", "timeline"),
     }
 )
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
@@ -182,6 +172,11 @@ def policy_of(request: HttpRequest) -> TimelinePolicy:
     if known is None or known[0] != request.user.pk:
         known = request.__dict__[_POLICY] = (request.user.pk, get_policy())
     return known[1]
+
+
+def is_unpolled(request: HttpRequest) -> bool:
+    """Whether nobody polls, as the statement has found that reads the time for a page."""
+    return bool(request.__dict__.get(_UNPOLLED))
 
 
 class Pages(Base):

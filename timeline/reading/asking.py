@@ -49,7 +49,7 @@ class FirstAsked:
     def go_on(self, found: Sequence[Sequence[Any]]) -> list[QuerySet[Any, Any]]:
         """Of the second: all runs that are needed, and the timers of those that wait. ``found``: of the first."""
         tasks, runs, timers = self._parts(found)
-        needed = {task.run_id for _when, task in tasks} | {run_id for run_id, _at in timers}
+        needed: set[UUID | None] = {task.run_id for _when, task in tasks} | {run_id for run_id, _at in timers}
         needed -= {run.pk for run in runs}
         waiting = [run.pk for run in runs]
         using, keys = self.tasks.db, list(_timer_keys())
@@ -57,7 +57,7 @@ class FirstAsked:
             run__in=waiting, task_key__in=keys, state__in=sorted(WAITING)
         )
         return [
-            TimelineRun.objects.using(using).filter(pk__in=needed),
+            TimelineRun.objects.using(using).filter(pk__in=[key for key in needed if key is not None]),
             of_runs.order_by().values_list("run_id", "scheduled_at"),
         ]
 

@@ -1,4 +1,4 @@
-"""What waits for a person, counted in one way for all faces, and each count up to a bound: so that no two of them contradict."""
+"""What waits for a person, counted in one way for all faces, each count up to a bound: so that no two of them contradict."""
 
 from __future__ import annotations
 
@@ -112,9 +112,8 @@ def _approvals() -> Iterator[tuple[str, Any]]:
 def as_counted(asks: Iterable[Ask]) -> Iterator[tuple[str, QuerySet[Any]]]:
     """As ``counted_apart`` takes them: each row has a time by the name of a task's."""
     for name, rows in asks:
-        if rows.model is not ScheduledTask:
-            rows = rows.annotate(scheduled_at=F("state_at" if rows.model is TimelineRun else "created_at"))
-        yield name, rows
+        column = "state_at" if rows.model is TimelineRun else "created_at"
+        yield name, rows if rows.model is ScheduledTask else rows.annotate(scheduled_at=F(column))
 
 
 def counts_of(asks: Iterable[Ask], *, using: str) -> dict[str, Counted]:
@@ -155,20 +154,20 @@ def asks_of_overdue(free: ScheduledTaskQuerySet, *, now: datetime) -> list[Ask]:
 def told_waits(waiting: Waiting) -> dict[str, str]:
     """Say of each kind of which there is something how much waits, in the order of ``Waiting``: its name → a few words."""
     said = {
-        "dead_letters": lambda n: ngettext("%(count)s task failed for good", "%(count)s tasks failed for good", n),
-        "people": lambda n: ngettext("%(count)s waits for a person", "%(count)s wait for a person", n),
-        "in_doubt": lambda n: ngettext("%(count)s step is in doubt", "%(count)s steps are in doubt", n),
-        "changed": lambda n: ngettext("%(count)s rests: its code changed", "%(count)s rest: their code changed", n),
-        "closed": lambda n: ngettext(
-            "%(count)s place of a limit is closed", "%(count)s places of limits are closed", n
+        "dead_letters": ngettext(
+            "%(count)s task failed for good", "%(count)s tasks failed for good", waiting.dead_letters
         ),
-        "holds": lambda n: ngettext("%(count)s hold without an end", "%(count)s holds without an end", n),
-        "endpoints": lambda n: ngettext("%(count)s endpoint fails", "%(count)s endpoints fail", n),
+        "people": ngettext("%(count)s waits for a person", "%(count)s wait for a person", waiting.people),
+        "in_doubt": ngettext("%(count)s step is in doubt", "%(count)s steps are in doubt", waiting.in_doubt),
+        "changed": ngettext("%(count)s rests: its code changed", "%(count)s rest: their code changed", waiting.changed),
+        "closed": ngettext(
+            "%(count)s place of a limit is closed", "%(count)s places of limits are closed", waiting.closed
+        ),
+        "holds": ngettext("%(count)s hold without an end", "%(count)s holds without an end", waiting.holds),
+        "endpoints": ngettext("%(count)s endpoint fails", "%(count)s endpoints fail", waiting.endpoints),
     }
     counts = waiting.as_data()
-    return {
-        name: tell(counts[name]) % {"count": told_count(counts[name])} for name, tell in said.items() if counts[name]
-    }
+    return {name: text % {"count": told_count(counts[name])} for name, text in said.items() if counts[name]}
 
 
 def told_count(number: int) -> str:

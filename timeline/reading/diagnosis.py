@@ -159,7 +159,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
     )
     waiting = Waiting.of({name: counted.count for name, counted in counts.items()})
     troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
-    troubles += troubles_of_clocks(now, using)
+    troubles += troubles_of_clocks(now, using, is_polled=is_polled)
     snapshot = old_snapshot(using=using)
     if snapshot is not None:
         troubles.append(snapshot.told)
@@ -180,7 +180,7 @@ def _holds(using: str) -> QuerySet[Any, Any]:
 def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
     """Count running and late tasks. If there is no hold, nothing is asked about holds."""
     free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
-    asks = [
+    asks: list[tuple[str, Any]] = [
         ("pending", tasks.on_their_way()),
         ("active", tasks.filter(state=State.ACTIVE)),
         ("stuck", tasks.given_up(3 * get_settings().POLL_INTERVAL)),
@@ -198,10 +198,10 @@ def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tupl
     return [(name, part.in_order()) for part in tasks.late(since)]
 
 
-def troubles_of_clocks(now: datetime, using: str) -> Iterator[str]:
+def troubles_of_clocks(now: datetime, using: str, *, is_polled: bool) -> Iterator[str]:
     """
-    Timelines whose clock stands still because it was ahead once, and those of which a time has passed without a run. If no
-    timeline starts by the clock, nothing is asked.
+    Timelines whose clock stands still because it was ahead once, and, if polls begin runs, those of which a time has passed
+    without one. If no timeline starts by the clock, nothing is asked.
     """
     clocks = {known.name: known.recurring for known in registry if known.recurring is not None}
     if not clocks or not get_settings().AUTOSTART:
@@ -213,7 +213,10 @@ def troubles_of_clocks(now: datetime, using: str) -> Iterator[str]:
         with suppress(OverflowError):
             if (at := silent_until(clocks[name], last, before, now=now)) is not None:
                 until[name] = at
-            elif (at := passed_since(clocks[name], last, now=now - LATE * get_settings().POLL_INTERVAL)) is not None:
+            elif (
+                is_polled
+                and (at := passed_since(clocks[name], last, now=now - LATE * get_settings().POLL_INTERVAL)) is not None
+            ):
                 missed[name] = at
     if until:
         yield _(

@@ -174,9 +174,8 @@ def _parts(
         return  # None is due so late.
     begin = at + when.offset.exact
     for part in undecided(tasks, key, when, now=now):
-        if after is not None:
-            part = part.filter(Q(scheduled_at__gt=begin) | Q(pk__gt=pk), scheduled_at__gte=begin)
-        yield part
+        beyond = Q(scheduled_at__gt=begin) | Q(pk__gt=pk)
+        yield part if after is None else part.filter(beyond, scheduled_at__gte=begin)
 
 
 def undecided(tasks: ScheduledTaskQuerySet, key: str, when: When, *, now: Moment) -> Iterator[ScheduledTaskQuerySet]:
