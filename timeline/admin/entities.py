@@ -9,12 +9,15 @@ from uuid import UUID
 
 from django.utils.translation import pgettext
 
+from timeline.admin.actions import WORDINGS
 from timeline.admin.entity_picture import drawing
 from timeline.admin.guard_answers import standing_of
 from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
 from timeline.features.holds.page import holds_over, told_holds
+from timeline.features.holds.reading import held_in_words
+from timeline.features.holds.store import covers
 from timeline.features.machines.pictures import run_picture
 from timeline.features.machines.reading import entries_to_tell, machine_lines
 from timeline.features.recurring.reading import schedule_in_words
@@ -28,9 +31,11 @@ from timeline.timing import LATEST
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+    from django_stubs_ext import StrPromise
 
     from timeline.admin.subject import About
     from timeline.models.task import ScheduledTaskQuerySet
+    from timeline.policy import Action
     from timeline.reading.outlook import Outlook
 
 MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
@@ -53,6 +58,8 @@ class Item(NamedTuple):
         lane: Where it stands in the picture; empty: with others of its key.
         group: 0: of the entity itself; else the number of the group that belongs to it.
         stands: Whether it would run as things stand, in words; empty: it has no guards.
+        held: Until when it is on hold, in words; empty: it is not.
+        verbs: What who looks may say to what it asks for, with the words of the buttons.
     """
 
     key: str
@@ -64,6 +71,8 @@ class Item(NamedTuple):
     lane: str = ""
     group: int = 0
     stands: str = ""
+    held: str = ""
+    verbs: Sequence[tuple[Action, StrPromise]] = ()
 
     @property
     def full_key(self) -> str:
@@ -138,7 +147,11 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
     items += [as_foreseen(outlook) for outlook in outlooks]
     label, lane = pgettext("timeline", "event"), pgettext("timeline", "Events")
     items += [Item(event.name, event.occurred_at, EVENT, label, "", lane=lane) for event in read.events]
-    stands = standing_of([item.task for item in items if item.task and item.state in OPEN], about.there, using=using)
+    holds = {item.task.pk: [hold for hold in read.holds if covers(hold, item.task)] for item in items if item.task}
+    items = [with_what_is_in_the_way(item, holds[item.task.pk], reader) if item.task else item for item in items]
+    ahead = [item.task for item in items if item.task and item.state in OPEN]
+    held = {item.task.pk for item in items if item.task and item.held}
+    stands = standing_of(ahead, about.there, held=held, using=using)
     items = [item._replace(stands=stands.get(item.task.pk, "")) if item.task else item for item in items]
     behind = {*FINAL, EVENT}
     later = [item for item in items if item.at is None or item.state not in behind]
@@ -224,6 +237,15 @@ def as_foreseen(outlook: Outlook) -> Item:
 def _row(task: ScheduledTask, reader: Reader) -> Item:
     at, label = task.finished_at or task.scheduled_at, str(State(task.state).label)
     return Item(task.task_key, at, task.state, label, standing(reader.shown(task)), task)
+
+
+def with_what_is_in_the_way(item: Item, holds: Iterable[Hold], reader: Reader) -> Item:
+    """Say of a task until when the holds that are over it keep it, and what who looks may say to what it asks for."""
+    task = item.task
+    if task is None or not task.is_open or task.state == State.ACTIVE:
+        return item
+    verbs = [(action, WORDINGS[action].verb) for action in reader.answers(task)]
+    return item._replace(held=held_in_words(holds), verbs=verbs)
 
 
 def in_order(items: Iterable[Item], now: datetime) -> list[Item]:

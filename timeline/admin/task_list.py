@@ -16,6 +16,7 @@ from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
 from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
+from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import holds_over
 from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explanation import standing
@@ -88,7 +89,9 @@ class ListRow(NamedTuple):
     Args:
         span: How far from now it is due, or has ended.
         why: Why it is so; may be empty.
-        is_held: Whether it is due, and on hold.
+        held: Until when it is on hold, in words; empty: it is not.
+        may_decide: Whether who looks may approve or reject it.
+        fixed: That it failed and what came of it since, in words; empty: it has not failed, or nothing did.
         becomes: What somebody is about to make of it; None: nothing, or nobody can say.
     """
 
@@ -98,7 +101,9 @@ class ListRow(NamedTuple):
     span: str
     why: str
     is_overdue: bool
-    is_held: bool = False
+    held: str = ""
+    may_decide: bool = False
+    fixed: str = ""
     becomes: TaskOutcome | None = None
 
 
@@ -134,10 +139,12 @@ def listing(
     page = page_of(tasks, question, now=now, zone=zone, kinds=kinds)
     recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
-    due = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE and task.scheduled_at <= now]
-    held = holds_over(due, using=tasks.db) if due else {}
+    rest = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE]
+    held = holds_over(rest, using=tasks.db) if rest else {}
     rows = {
-        task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(is_held=task.pk in held)
+        task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(
+            held=held_in_words(held.get(task.pk, ())), may_decide=bool(reader.answers(task))
+        )
         for task in page.tasks
     }
     bands = in_bands(page.tasks, now=now, zone=zone)

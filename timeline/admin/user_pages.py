@@ -17,11 +17,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import pgettext
 
 from timeline.admin import entities
-from timeline.admin.entities import Item, as_foreseen, as_items, in_order
+from timeline.admin.entities import Item, as_foreseen, as_items, in_order, with_what_is_in_the_way
 from timeline.admin.list_query import LONGEST
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Named, load_to_name, named
 from timeline.admin.subject import Reader, sees
+from timeline.features.holds.store import holds_over
 from timeline.lifecycle import FINAL, OPEN
 from timeline.models import EntityRef, TimelineRun, family_of, model_of, ref_as
 from timeline.models.entities import keys_of, path_to
@@ -78,6 +79,9 @@ def belongings_of(
     past, ahead = first_of_kinds(tasks, _keys_about(labels, task_keys), sides, entities.MAX_SHOWN + 1, also=with_said)
     keep_said([*past, *ahead])
     items, is_cut = as_items(past, ahead, reader)
+    rest = [item.task for item in items if item.task is not None and item.task.is_open]
+    held = holds_over(rest, using=using) if rest else {}
+    items = [with_what_is_in_the_way(item, held.get(item.task.pk, ()), reader) if item.task else item for item in items]
     shown = [item.task for item in items if item.task is not None]
     runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}
     # Who is shown a task by our own rules is shown what its run brings. Those of a host's are asked.

@@ -226,7 +226,9 @@ def _over(about: About, using: str) -> Q:
     """Condition on holds that are over all that is about an entity, or over a timeline of it."""
     ref, names = about.ref, about.timelines
     keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
+    queues = sorted({registry.task(key)[1].options.queue for key in keys})
     over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
+    over |= Q(scope=Scope.QUEUE, target__in=queues)
     if not ref.label:
         return over
     root = names_of(ref, using=using)[0]

@@ -97,12 +97,16 @@ def who_decides(task: ScheduledTask) -> str:
     return _("Somebody with the permission %(permission)s is to approve or reject it, until %(at)s.") % said
 
 
-def waits_for_person(task: ScheduledTask) -> str:
-    """Say in a few words that a task waits for somebody to approve or reject it, beside its time; empty: it does not."""
-    if approval_under_way(task) is None:
+def waits_in_words(task: ScheduledTask) -> str:
+    """Say in a few words that a task waits for a person or an event, and until when; empty: no, or its reason says so."""
+    if task.state not in WAITING or not task.awaits or task.reason_code == ReasonCode.WAITING:
         return ""
-    is_moved = task.scheduled_at != task.nominal_at
-    return _("waits for a person") if is_moved else _("waits for a person, until then at the latest")
+    at = in_utc(task.nominal_at)
+    if approval_under_way(task) is not None:
+        return _("waits for approval until %(at)s") % {"at": at}
+    if ":" in task.awaits:
+        return ""  # For the end of an earlier run.
+    return _("waits for %(events)s until %(at)s") % {"events": ", ".join(task.awaits.split()), "at": at}
 
 
 def not_to_decide(task: ScheduledTask) -> str:
