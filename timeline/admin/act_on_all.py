@@ -119,6 +119,9 @@ class MatchingPages(Pages):
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
             "means": WORDINGS[action].means,
+            "warning": _("What has completed is run again, too: what it does outside of the database happens twice.")
+            if action == Action.REDRIVE and State.COMPLETED in question.states
+            else "",
             "looks": action == Action.MOVE and not place.after,
             "rows": [] if place.after else self._some(request, tasks, question, action, form),
             "left_out": max(place.total - SHOWN, 0),

@@ -26,6 +26,7 @@ from timeline.admin.actions import (
     changed_meanwhile,
     count,
     perform,
+    twice,
 )
 from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.outcomes import outcomes
@@ -135,6 +136,7 @@ class Confirming(Pages):
             "able": [rows[task.pk] for task in counted.able],
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
+            "warning": twice(deed, counted.able),
             "form": form,
             "looks": deed == Action.MOVE,
             "problem": done.problem if done else "",

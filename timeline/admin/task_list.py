@@ -21,6 +21,7 @@ from timeline.features.holds.store import holds_over
 from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explanation import standing
 from timeline.reading.reason_texts import recall
+from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_page
 from timeline.store.index_selection import KindsThere
@@ -141,9 +142,12 @@ def listing(
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
     rest = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE]
     held = holds_over(rest, using=tasks.db) if rest else {}
+    fixed = fixed_since(page.tasks, using=tasks.db)
     rows = {
         task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(
-            held=held_in_words(held.get(task.pk, ())), may_decide=bool(reader.answers(task))
+            held=held_in_words(held.get(task.pk, ())),
+            may_decide=bool(reader.answers(task)),
+            fixed=fixed.get(task.pk, ""),
         )
         for task in page.tasks
     }

@@ -44,6 +44,7 @@ from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.reading.outlook import foreseen_of
+from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -184,7 +185,9 @@ class TaskAdmin(
         context = {
             **told,
             **stepping(task, steps, reader),
-            "row": row_of(task, entity, now, reader),
+            "row": row_of(task, entity, now, reader)._replace(
+                fixed=fixed_since([task], using=self.alias).get(task.pk, "")
+            ),
             "wait": wait_of(task, using=self.alias),
             "alike": self._alike(task) if task.pk not in carried_on else "",
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
