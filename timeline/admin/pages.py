@@ -54,7 +54,7 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "changelist_view": _LIST | {"part"},
     "dead_view": frozenset({"group", "since", "task"}),
     "entity_view": _ENTITY | {"span"},
-    "find_view": frozenset({"words"}),
+    "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
     "hold_view": _ENTITY | {"what"},
     "matching_view": _LIST | {"action"},

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.translation import pgettext
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.utils.translation import ngettext, pgettext
 
 from timeline.admin import entities
 from timeline.admin.entities import Item, as_foreseen, as_items, in_order, with_what_is_in_the_way
@@ -28,7 +29,7 @@ from timeline.models import EntityRef, TimelineRun, family_of, model_of, ref_as
 from timeline.models.entities import keys_of, path_to
 from timeline.policy import TimelinePolicy
 from timeline.reading.reason_texts import keep_said, with_said
-from timeline.reading.search import NOTHING, AheadOf, ahead_of, first_of, refs_of
+from timeline.reading.search import NOTHING, AheadOf, ahead_of, failures_like, first_of, kinds_like, rank, refs_of
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_of_kinds
 
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from timeline.reading.outlook import Outlook
 
 MOST: Final = 20  # Of each kind.
+MOST_OFFERED: Final = 10  # While somebody types.
 
 
 class EntityGroup(NamedTuple):
@@ -163,12 +165,20 @@ class Hit(NamedTuple):
     ahead: AheadOf
 
 
-class KindFound(NamedTuple):
+class KindOfHits(NamedTuple):
     """What was found of one kind, which ``name`` has in the plural; ``is_cut``: there are more."""
 
     name: str
     hits: list[Hit]
     is_cut: bool
+
+
+class OtherHit(NamedTuple):
+    """What was found beside entities: what it is, how it is called, and where it is shown."""
+
+    kind: str
+    text: str
+    url: str
 
 
 class FindPages(Pages):
@@ -182,14 +192,56 @@ class FindPages(Pages):
         visible = self.visible(request)
         kinds = self._found(request, words, visible) if words else []
         hits = [hit for kind in kinds for hit in kind.hits]
-        if len(hits) == 1:
+        others = self._others(request, words, visible) if words else []
+        if "suggest" in request.GET:
+            return self._suggestions(hits, others)
+        if len(hits) == 1 and not others:
             return HttpResponseRedirect(hits[0].entity.where)
-        if not hits and (task := _task_of(words, visible)) is not None:
-            return HttpResponseRedirect(self.address("change", task))
-        context = {"words": words, "kinds": kinds, "most": MOST, "kinds_known": _names_of_kinds()}
+        if not hits and (where := self._by_id(request, words, visible)):
+            return HttpResponseRedirect(where)
+        if len(others) == 1 and not hits:
+            return HttpResponseRedirect(others[0].url)
+        context = {"words": words, "kinds": kinds, "others": others, "most": MOST, "kinds_known": _names_of_kinds()}
         return self.page(request, "find", pgettext("timeline", "Find"), self.now_of(request), context)
 
-    def _found(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[KindFound]:
+    def _others(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[OtherHit]:
+        """Timelines, kinds of tasks, and failures by what their errors say, as far as the user may see them."""
+        sees_all, found = request.user.has_perm("timeline.view_scheduledtask"), []
+        for kind in kinds_like(words) if sees_all else []:
+            if kind.task_key:
+                where = f"{self.address('changelist')}?{urlencode({'task': kind.task_key, 'state': 'all'})}"
+                found.append(OtherHit(pgettext("timeline", "Task"), registry.titled(kind.task_key), where))
+            else:
+                found.append(
+                    OtherHit(pgettext("timeline", "Timeline"), kind.timeline, self.address("timeline", kind.timeline))
+                )
+        if policy_of(request).sees_payload(request.user):
+            for group, key, count in failures_like(words, visible):
+                said = ngettext("%(task)s: %(count)d failed so", "%(task)s: %(count)d failed so", count)
+                where = f"{self.address('dead')}?{urlencode({'group': group})}"
+                text = said % {"task": registry.titled(key), "count": count}
+                found.append(OtherHit(pgettext("timeline", "Error"), text, where))
+        return found
+
+    def _by_id(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> str:
+        """Where a task, or what a run is about, is shown; empty: the words are the id of neither."""
+        with suppress(ValueError):
+            key = UUID(words)
+            if visible.filter(pk=key).exists():
+                return self.address("change", key)
+            run = TimelineRun.objects.using(self.alias).filter(pk=key).first()
+            if run is not None and sees(policy_of(request), request.user, run.timeline, run.entity_ref, self.alias):
+                return named(run.entity_ref, None, self.admin_site.name).where
+        return ""
+
+    def _suggestions(self, hits: Iterable[Hit], others: Iterable[OtherHit]) -> JsonResponse:
+        """What a box may offer while somebody types: names, the best first."""
+        names = dict.fromkeys([*(hit.entity.name for hit in hits), *(each.text for each in others)])
+        answer = JsonResponse({"names": list(names)[:MOST_OFFERED]})
+        answer["Cache-Control"] = "no-store, private"
+        return answer
+
+    def _found(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[KindOfHits]:
         """A query or two for each kind, and one for what waits for all that was found."""
         found = [(model, self._entities(request, model, words)) for model in _models()]
         refs = [ref for _model, hits in found for ref in refs_of(hits)]
@@ -202,7 +254,8 @@ class FindPages(Pages):
                 if ref in ahead or _sees(policy, request, ref, visible.db)
             ]
             if shown:
-                kinds.append(KindFound(str(model._meta.verbose_name_plural), shown[:MOST], len(shown) > MOST))
+                shown.sort(key=lambda hit: rank(hit.entity.name, words))
+                kinds.append(KindOfHits(str(model._meta.verbose_name_plural), shown[:MOST], len(shown) > MOST))
         return kinds
 
     def _entities(self, request: HttpRequest, model: type[Model], words: str) -> list[Model]:
@@ -246,10 +299,3 @@ def _names_of_kinds() -> list[str]:
 def _sees(policy: TimelinePolicy, request: HttpRequest, ref: EntityRef, using: str) -> bool:
     names = [known.name for known in registry if known.label == ref.label]
     return any(policy.sees_timeline(request.user, name, ref, using=using) for name in names)
-
-
-def _task_of(words: str, visible: ScheduledTaskQuerySet) -> UUID | None:
-    with suppress(ValueError):
-        key = UUID(words)
-        return key if visible.filter(pk=key).exists() else None
-    return None
