@@ -147,7 +147,7 @@ class MatchingPages(Pages):
 
     def _form_of(self, request: HttpRequest, action: Action) -> ReasonForm:
         given = request.POST if request.method == "POST" else None
-        return form_for(action)(given, now=story_now(self.alias), zone=timezone.get_default_timezone())
+        return form_for(action)(given, now=self.now_of(request), zone=timezone.get_default_timezone())
 
     def _about(self, question: Question) -> dict[str, Any]:
         where = question.where()

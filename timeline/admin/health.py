@@ -23,7 +23,7 @@ from timeline.admin.references import called
 from timeline.features.maintenance.figures import AN_HOUR, Span, busiest, figures, spans
 from timeline.reading.attention import told_count
 from timeline.reading.diagnosis import Health, diagnose
-from timeline.reading.machinery import WorkerSign, workers_seen
+from timeline.reading.machinery import WorkerSign, as_seen, latest_signs
 
 HEIGHT: Final = 90  # Of the part in which bars and points stand.
 LEAST: Final = 0.1  # Seconds; lateness is drawn by its logarithm from there
@@ -160,7 +160,7 @@ class HealthPages(Pages):
         """Show how the tasks of this database are doing."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        now = self.now_of(request)
+        now, [signs] = self.now_and(request, [latest_signs(using=self.alias)])
         health = diagnose(now=now, using=self.alias)
         context: dict[str, Any] = {
             "health": health,
@@ -169,7 +169,7 @@ class HealthPages(Pages):
                 health.waiting, self.address, request, policy_of(request), site=self.admin_site.name
             ),
             "counts": self._counts(health),
-            "workers": [(each, _told(each)) for each in workers_seen(using=self.alias)],
+            "workers": [(each, _told(each)) for each in as_seen(signs)],
             **self._figures(request, now),
         }
         return self.page(request, "health", pgettext("timeline", "Health"), now, context)

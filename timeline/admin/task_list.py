@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +17,7 @@ from timeline.admin.references import Called, Named, called, names_of
 from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
 from timeline.features.holds.reading import held_in_words
-from timeline.features.holds.store import holds_over
+from timeline.features.holds.store import over_these
 from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explanation import standing
 from timeline.reading.reason_texts import recall
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from django_stubs_ext import StrPromise
 
-    from timeline.models import ScheduledTask
+    from timeline.models import Hold, ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
 
@@ -133,15 +133,25 @@ class Listed(NamedTuple):
 
 
 def listing(
-    tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime, zone: tzinfo, reader: Reader, site: str
+    tasks: ScheduledTaskQuerySet,
+    question: Question,
+    *,
+    holds: Sequence[Hold],
+    now: datetime,
+    zone: tzinfo,
+    reader: Reader,
+    site: str,
 ) -> dict[str, Any]:
-    """Put together what the list shows of tasks that the user may see; ``site`` is the name of the admin site."""
+    """
+    Put together what the list shows of tasks that the user may see. ``holds``: some that are open; ``site`` is the name of the
+    admin site.
+    """
     kinds = KindsThere(tasks.db)
     page = page_of(tasks, question, now=now, zone=zone, kinds=kinds)
     recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
     rest = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE]
-    held = holds_over(rest, using=tasks.db) if rest else {}
+    held = over_these(rest, holds, using=tasks.db)
     fixed = fixed_since(page.tasks, using=tasks.db)
     rows = {
         task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(

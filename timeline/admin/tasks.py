@@ -31,6 +31,7 @@ from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
 from timeline.features.bulk_actions.pages import BulkPages, may_see_bulk  # of bulk_actions
 from timeline.features.holds.page import HoldPages
+from timeline.features.holds.store import some_open
 from timeline.features.limits.page import LimitPages  # of limits
 from timeline.features.limits.places import limited_keys  # of limits
 from timeline.features.plans.pages import PlanPages, WhatIfPages
@@ -148,9 +149,11 @@ class TaskAdmin(
         """Show the list; with ``part`` just what changes, for the light refresh."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        question, now, policy = asked(request.GET), self.now_of(request), policy_of(request)
+        question, policy = asked(request.GET), policy_of(request)
+        now, [holds] = self.now_and(request, [some_open(using=self.alias)])
         zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
-        shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
+        site, visible = self.admin_site.name, self.visible(request)
+        shown = listing(visible, question, holds=holds, now=now, zone=zone, reader=reader, site=site)
         context = {
             **shown,
             "question": question,
@@ -209,10 +212,16 @@ class TaskAdmin(
         zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
         ref, entity, using = about.ref, about.entity, self.alias
         owner, labels = may_own(entity, reader, using)
-        read = read_entity(about, visible, reader, keys=bool(labels), top=self.asked_at_the_top(request))
-        self.keep_the_top(request, read.top)
+        read = read_entity(
+            about,
+            visible,
+            reader,
+            keys=bool(labels),
+            top=[*self.asked_at_the_top(request), some_open(using=self.alias)],
+        )
+        self.keep_the_top(request, read.top[:-1])
         now, runs = read.now, [run for run in in_order_of_start(read.runs) if run.is_open]
-        theirs = belongings_of(owner, labels, read.task_keys, visible, reader)
+        theirs = belongings_of(owner, labels, read.task_keys, visible, reader, holds=read.top[-1])
         entities = {**theirs.entities, **about.there}
         foreseen = foreseen_of([*runs, *theirs.runs], now=now, using=using, entities=entities)
         own = {run.pk for run in runs}

@@ -23,9 +23,9 @@ from timeline.admin.list_query import LONGEST
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Named, load_to_name, named
 from timeline.admin.subject import Reader, sees
-from timeline.features.holds.store import holds_over
+from timeline.features.holds.store import over_these
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import EntityRef, TimelineRun, family_of, model_of, ref_as
+from timeline.models import EntityRef, Hold, TimelineRun, family_of, model_of, ref_as
 from timeline.models.entities import keys_of, path_to
 from timeline.policy import TimelinePolicy
 from timeline.reading.reason_texts import keep_said, with_said
@@ -68,9 +68,15 @@ def may_own(entity: Model | None, reader: Reader, using: str) -> tuple[Model | N
 
 
 def belongings_of(
-    owner: Model | None, labels: set[str], task_keys: Iterable[str], visible: ScheduledTaskQuerySet, reader: Reader
+    owner: Model | None,
+    labels: set[str],
+    task_keys: Iterable[str],
+    visible: ScheduledTaskQuerySet,
+    reader: Reader,
+    *,
+    holds: Sequence[Hold],
 ) -> Belongings:
-    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing."""
+    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing. ``holds`` are open."""
     if owner is None or not labels:
         return Belongings([], False, {}, [])
     using, policy, user = visible.db, reader.policy, reader.user
@@ -82,7 +88,7 @@ def belongings_of(
     keep_said([*past, *ahead])
     items, is_cut = as_items(past, ahead, reader)
     rest = [item.task for item in items if item.task is not None and item.task.is_open]
-    held = holds_over(rest, using=using) if rest else {}
+    held = over_these(rest, holds, using=using)
     items = [with_what_is_in_the_way(item, held.get(item.task.pk, ()), reader) if item.task else item for item in items]
     shown = [item.task for item in items if item.task is not None]
     runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -153,10 +153,20 @@ class WorkerSign:
 
 def workers_seen(*, using: str) -> list[WorkerSign]:
     """List the workers that have given a sign and were not found to be gone, the latest sign first. One statement."""
+    return as_seen(latest_signs(using=using))
+
+
+def latest_signs(*, using: str) -> QuerySet[Sign]:
+    """The query of ``workers_seen``; ``as_seen`` takes its rows."""
     running = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, worker=OuterRef("worker")).order_by()
     counts = running.values("worker").annotate(count=Count("pk")).values("count")
     signs = Sign.objects.using(using).annotate(machine_time=MachineTime(), active=Coalesce(Subquery(counts), 0))
-    return [_as_seen(sign) for sign in signs.order_by("-seen_at", "worker")[:MOST]]
+    return signs.order_by("-seen_at", "worker")[:MOST]
+
+
+def as_seen(signs: Iterable[Sign]) -> list[WorkerSign]:
+    """The workers, the latest sign first."""
+    return [_as_seen(sign) for sign in sorted(signs, key=lambda sign: (-sign.seen_at.timestamp(), sign.worker))]
 
 
 def _as_seen(sign: Sign) -> WorkerSign:

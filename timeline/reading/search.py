@@ -84,7 +84,7 @@ def refs_of(entities: Sequence[Model]) -> list[EntityRef]:
 
 
 def ahead_of(refs: Iterable[EntityRef], tasks: ScheduledTaskQuerySet) -> dict[EntityRef, AheadOf]:
-    """Count open tasks and failures, in one statement, of entities of which the reader may see a task, even one that has ended."""
+    """Count open tasks and failures, in one statement, of entities of which the reader may see a task, also an ended one."""
     asked: dict[str, list[str]] = {}
     for ref in refs:
         asked.setdefault(ref.label, []).append(ref.id)

@@ -209,7 +209,7 @@ class Effect(NamedTuple):
 @dataclass(frozen=True)
 class Snapshot:
     """
-    What an entity has ahead: open tasks, with those open in an earlier snapshot; until when some are on hold, in words; and what
+    What an entity has ahead: open tasks, with those open in an earlier snapshot; until when they are on hold, in words; what
     was read to foresee follow-ups, which is done when they are asked for: by then, nothing is locked any more.
     """
 
