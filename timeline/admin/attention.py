@@ -228,7 +228,7 @@ class AttentionPages(PeoplePages):
                 f"{_tasks(each.count)}: {_short(reader.shown(each.sample).error or reader.shown(each.sample).reason)}"
             )
             where = f"{self.address('dead')}?{group}"
-            lines.append(Line(called(each.task_key), where, text, None, each.first_at, _("since"), links))
+            lines.append(Line(called(each.task_key), where, text, None, each.first_at, pgettext("timeline", "since"), links))
         return Section(
             pgettext("timeline", "Failed for good"),
             told(waiting.dead_letters),
@@ -264,7 +264,7 @@ class AttentionPages(PeoplePages):
                 task.limit_key,
                 names[task.entity_ref],
                 task.finished_at,
-                _("since"),
+                pgettext("timeline", "since"),
                 [(_("Open it…"), where)],
             )
             for task in tasks[:FEW]
@@ -300,7 +300,7 @@ class AttentionPages(PeoplePages):
     def _endpoints(self, request: HttpRequest, waiting: Waiting) -> Section:
         where = endpoints_at(self.admin_site.name) if sees_endpoints(request) else ""
         lines = [Line(None, where, said) for name, said in told_waits(waiting).items() if name == "endpoints"]
-        return Section(_("Webhooks"), told(waiting.endpoints), lines, where)
+        return Section(pgettext("timeline", "Webhooks"), told(waiting.endpoints), lines, where)
 
     def _machinery(self, now: datetime, task_keys: Iterable[str], *, unpolled: bool) -> Section:
         """What is wrong with how things are run, beside what is overdue."""

@@ -76,7 +76,7 @@ def belongings_of(
     *,
     holds: Sequence[Hold],
 ) -> Belongings:
-    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing. ``holds`` are open."""
+    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing. ``holds``: open."""
     if owner is None or not labels:
         return Belongings([], False, {}, [])
     using, policy, user = visible.db, reader.policy, reader.user
