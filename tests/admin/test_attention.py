@@ -16,10 +16,10 @@ from tests.admin.test_health import HEALTH, polled
 from tests.admin.test_people import Complaint
 from tests.admin.test_people_deciding import Refunding
 from tests.testapp.models import Order
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import State
 from timeline.models import Hold
 from timeline.shortcuts import emit
+from timeline.store.site import sign_of_poller
 from timeline.testing import only_timelines
 from timeline.webhooks.models import Endpoint
 

@@ -33,13 +33,13 @@ from timeline import Limit, Retry, Timeline, after, task
 from timeline.conf import get_settings
 from timeline.exceptions import TimelineError
 from timeline.features.holds.store import holds_over
-from timeline.features.maintenance.adopt import sign_of_poller
 from timeline.lifecycle import OPEN, State
 from timeline.models import Event, Hold, ScheduledTask, TimelineRun
 from timeline.reading.diagnosis import diagnose
 from timeline.reading.machinery import measure
 from timeline.registry import registry
 from timeline.shortcuts import cancel, emit, hold, move, redrive, release
+from timeline.store.site import sign_of_poller
 from timeline.testing import StoryClock, only_timelines
 from timeline.webhooks.models import Endpoint
 

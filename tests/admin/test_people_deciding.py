@@ -100,7 +100,7 @@ class TestTheLink:
     @pytest.mark.parametrize("timelines", [[Refunding], [], [Paying]])
     def test_is_there_before_anybody_waits(self, operator, timelines):
         with only_timelines(*timelines):
-            assert f'<a href="{PEOPLE}">Waiting for people</a>' in text_of(operator.get(LIST))
+            assert f'<a href="{PEOPLE}">People</a>' in text_of(operator.get(LIST))
 
     def test_is_not_for_who_may_not_see_the_page(self, browse, person, about):
         bea = person("bea", is_staff=True)

@@ -162,7 +162,6 @@ class TaskAdmin(
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(limited_keys()),  # of limits
             "sees_bulk": may_see_bulk(request),  # of bulk_actions
-            "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
             "login": self.login_for(self.address("changelist") + question.where()),
