@@ -228,7 +228,9 @@ class AttentionPages(PeoplePages):
                 f"{_tasks(each.count)}: {_short(reader.shown(each.sample).error or reader.shown(each.sample).reason)}"
             )
             where = f"{self.address('dead')}?{group}"
-            lines.append(Line(called(each.task_key), where, text, None, each.first_at, pgettext("timeline", "since"), links))
+            lines.append(
+                Line(called(each.task_key), where, text, None, each.first_at, pgettext("timeline", "since"), links)
+            )
         return Section(
             pgettext("timeline", "Failed for good"),
             told(waiting.dead_letters),

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -196,9 +197,11 @@ class FindPages(Pages):
             raise PermissionDenied
         words = " ".join(request.GET.get("words", "").replace("\x00", "").split())[:LONGEST]
         visible = self.visible(request)
+        reads_errors = bool(words) and policy_of(request).sees_payload(request.user)
+        now, failures = self.now_and(request, [failures_like(words, visible)] if reads_errors else [])
         kinds = self._found(request, words, visible) if words else []
         hits = [hit for kind in kinds for hit in kind.hits]
-        others = self._others(request, words, visible) if words else []
+        others = self._others(request, words, [*chain(*failures)]) if words else []
         if "suggest" in request.GET:
             return self._suggestions(hits, others)
         if len(hits) == 1 and not others:
@@ -208,10 +211,10 @@ class FindPages(Pages):
         if len(others) == 1 and not hits:
             return HttpResponseRedirect(others[0].url)
         context = {"words": words, "kinds": kinds, "others": others, "most": MOST, "kinds_known": _names_of_kinds()}
-        return self.page(request, "find", pgettext("timeline", "Find"), self.now_of(request), context)
+        return self.page(request, "find", pgettext("timeline", "Find"), now, context)
 
-    def _others(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[OtherHit]:
-        """Timelines, kinds of tasks, and failures by what their errors say, as far as the user may see them."""
+    def _others(self, request: HttpRequest, words: str, failures: list[tuple[str, str, int]]) -> list[OtherHit]:
+        """Timelines and kinds of tasks, as far as the user may see them, and the failures that were found."""
         sees_all, found = request.user.has_perm("timeline.view_scheduledtask"), []
         for kind in kinds_like(words) if sees_all else []:
             if kind.task_key:
@@ -221,12 +224,11 @@ class FindPages(Pages):
                 found.append(
                     OtherHit(pgettext("timeline", "Timeline"), kind.timeline, self.address("timeline", kind.timeline))
                 )
-        if policy_of(request).sees_payload(request.user):
-            for group, key, count in failures_like(words, visible):
-                said = ngettext("%(task)s: %(count)d failed so", "%(task)s: %(count)d failed so", count)
-                where = f"{self.address('dead')}?{urlencode({'group': group})}"
-                text = said % {"task": registry.titled(key), "count": count}
-                found.append(OtherHit(pgettext("timeline", "Error"), text, where))
+        for group, key, count in sorted(failures, key=lambda each: (-each[2], each[1], each[0])):
+            said = ngettext("%(task)s: %(count)d failed so", "%(task)s: %(count)d failed so", count)
+            where = f"{self.address('dead')}?{urlencode({'group': group})}"
+            text = said % {"task": registry.titled(key), "count": count}
+            found.append(OtherHit(pgettext("timeline", "Error"), text, where))
         return found
 
     def _by_id(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import ValidationError
 from django.db.models import Count, Exists, Min, OuterRef, Q
@@ -62,12 +62,12 @@ def kinds_like(words: str) -> list[KindFound]:
     return [kind for place, _name, kind in sorted(found) if place < 3][:MOST_KINDS]
 
 
-def failures_like(words: str, tasks: ScheduledTaskQuerySet) -> list[tuple[str, str, int]]:
-    """Groups of dead letters whose errors have these words: group, key of the task, how many. One bounded statement."""
+def failures_like(words: str, tasks: ScheduledTaskQuerySet) -> QuerySet[Any, Any]:
+    """Ask for groups of dead letters whose errors have these words: group, key of the task, how many. It is bounded."""
     last = tasks.failed_alike().order_by("-scheduled_at", "-pk").values("pk")[:LOOKED_AT]
     found = tasks.dead_letters().filter(pk__in=last, error__icontains=words).order_by()
     counted = found.exclude(fingerprint="").values_list("fingerprint", "task_key").annotate(count=Count("pk"))
-    return list(counted.order_by("-count", "task_key", "fingerprint")[:MOST_GROUPS])
+    return counted.order_by("-count", "task_key", "fingerprint")[:MOST_GROUPS]
 
 
 def first_of(found: QuerySet[Model], most: int) -> list[Model]:
