@@ -29,7 +29,13 @@ from tests.admin.test_people import Complaint
 from tests.admin.test_people_deciding import Paying, Refunding
 from tests.rows import NOW
 from tests.testapp.models import Order
-from timeline import Limit, Retry, Timeline, after, task
+from timeline import (
+    Limit,  # of limits
+    Retry,
+    Timeline,
+    after,
+    task,
+)
 from timeline.conf import get_settings
 from timeline.exceptions import TimelineError
 from timeline.features.holds.store import holds_over
@@ -68,7 +74,7 @@ class Sending(Timeline):
     def send(self, order):
         raise ValueError("no mail server")
 
-    @task(after(hours=2), limit=Limit(1, "desk", until="end"), atomic=False, retry=Retry(max_attempts=1))
+    @task(after(hours=2), limit=Limit(1, "desk", until="end"), atomic=False, retry=Retry(max_attempts=1))  # of limits
     def file(self, order):
         raise ValueError("no room")
 
@@ -77,7 +83,8 @@ class Sending(Timeline):
 
 
 KNOWN = (Complaint, Refunding, Paying, Sending)
-KINDS = {"dead_letters", "people", "in_doubt", "closed", "holds", "endpoints", "overdue"}
+KINDS = {"dead_letters", "people", "in_doubt", "holds", "endpoints", "overdue"}
+KINDS |= {"closed"}  # of limits
 SEEN: Counter[str] = Counter()
 which = st.integers(min_value=0, max_value=1000)
 

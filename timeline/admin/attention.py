@@ -87,16 +87,16 @@ def told_waiting(
 ) -> list[ListedCount]:
     """Say how much waits of each kind, with the page that lists it, where the user may open that."""
     changelist = address("changelist")
-    pages = {
-        "dead_letters": address("dead"),
-        "people": address("people"),
-        "in_doubt": f"{changelist}?{urlencode({'reason': ReasonCode.IN_DOUBT.value})}",
-        "changed": f"{changelist}?{urlencode({'reason': ReasonCode.DEFINITION.value})}",
-        "closed": address("limits"),
-        "holds": address("holds") if sees_holds(request, policy) else "",
-        "endpoints": endpoints_at(site) if sees_endpoints(request) else "",
+    pages: dict[str, Callable[[], str]] = {
+        "dead_letters": lambda: address("dead"),
+        "people": lambda: address("people"),
+        "in_doubt": lambda: f"{changelist}?{urlencode({'reason': ReasonCode.IN_DOUBT.value})}",
+        "changed": lambda: f"{changelist}?{urlencode({'reason': ReasonCode.DEFINITION.value})}",
+        "closed": lambda: address("limits"),
+        "holds": lambda: address("holds") if sees_holds(request, policy) else "",
+        "endpoints": lambda: endpoints_at(site) if sees_endpoints(request) else "",
     }
-    return [ListedCount(name, said, pages[name]) for name, said in told_waits(waiting).items()]
+    return [ListedCount(name, said, pages[name]()) for name, said in told_waits(waiting).items()]
 
 
 class Found(NamedTuple):
@@ -258,7 +258,7 @@ class AttentionPages(PeoplePages):
         return Section(title, told(number), lines, where, is_cut=len(tasks) > FEW)
 
     def _closed(self, waiting: Waiting, tasks: list[ScheduledTask], names: dict[EntityRef, Named]) -> Section:
-        where = self.address("limits")
+        where = self.address("limits") if tasks else ""
         lines = [
             Line(
                 called(task.full_key),
