@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 AT_A_TIME := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 .PHONY: demo quick test test-all install dev for-test lint types floors checks read rules on-postgresql on-sqlite second faults faults-sqlite newest \
-	faults-postgresql coverage pictures foreign matrix release paths belongs without without-each baseline sizing throughput scale herd operators api-pages \
+	faults-postgresql coverage pictures foreign matrix release paths belongs figures without without-some baseline sizing throughput scale herd operators api-pages \
 	every-page owned-on-sqlite fuzz slots settlement bookings bench bench-quick bench-steps bench-limits bench-loops bench-machines \
 	bench-moves bench-snapshot bench-waits bench-webhooks chaos clean
 
@@ -49,7 +49,7 @@ test: for-test
 
 test-all: install
 	@$(BIN)/python -m tests.tools
-	@$(call beside,read site,$(MAKE) --no-print-directory --keep-going on-postgresql on-sqlite faults second newest without-each)
+	@$(call beside,read site figures,$(MAKE) --no-print-directory --keep-going on-postgresql on-sqlite faults second newest without-some)
 
 # Some targets at the same time.
 side_by_side = failed=$$(mktemp); trap 'rm -f $$failed' EXIT; \
@@ -150,8 +150,14 @@ belongs: install
 without: for-test
 	@$(BIN)/python -m benchmarks.without $(or $(FEATURE),none) --database $(or $(DATABASE),sqlite) -n $(AT_A_TIME) --dist loadfile $(ARGS)
 
-without-each:
-	@for feature in limits fan_out bulk_actions; do $(MAKE) --no-print-directory without FEATURE=$$feature || exit 1; done
+# Several that can be taken out, at once.
+without-some:
+	@$(MAKE) --no-print-directory without FEATURE=limits,fan_out,bulk_actions
+
+# What make paths and make belongs print.
+figures:
+	@$(BIN)/python -m benchmarks.paths
+	@$(BIN)/python -m benchmarks.belongs
 
 # 10,000 sign-ups by the site's service, then all due: rows/s scheduled, tasks/s run.
 baseline: install
@@ -197,7 +203,7 @@ fuzz: install
 
 # Slots of the clock, at every clock change of every zone from 1997 to 2037: about half an hour.
 slots: install
-	ALL_CLOCK_CHANGES=1 $(BIN)/python -m pytest tests/timing/test_slots.py $(ARGS)
+	ALL_CLOCK_CHANGES=1 $(BIN)/python -m pytest tests/features/recurring/test_timing_slots.py $(ARGS)
 
 # A thousand nights of the demo's settlement with faults, on SQLite: nothing paid twice. About two minutes.
 settlement: install

@@ -3,9 +3,14 @@
 
 import os
 import sys
+from pathlib import Path
 
 from django.core.management import execute_from_command_line
 
+from project.demo.joining import join
+
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+    if os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings") == "project.settings":
+        folder = os.environ.get("DEMO_DIR", Path(__file__).resolve().parent / ".demo")
+        join("".join(sys.argv[1:2]), Path(folder), os.environ)
     execute_from_command_line(sys.argv)

@@ -15,9 +15,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import MISSING, Field, fields, is_dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, is_typeddict
 
 from docstrings import Said, attributes_of, call_of, default, markdown, said_of
 
@@ -179,11 +180,16 @@ def options() -> str:
     from timeline import Limit, Machine, Retry, Timeline, task
     from timeline.definition.context import Context
     from timeline.definition.handlers import Options
+    from timeline.features import FEATURES
 
-    said, defaults = said_of(task), vars(Options())
+    said, defaults = dict(said_of(task).args), vars(Options())
+    for declaration in (f"timeline.features.{name}.declaration" for name in FEATURES):
+        if find_spec(declaration):
+            found = [each for each in vars(import_module(declaration)).values() if is_typeddict(each)]
+            said |= {name: text for each in found for name, text in said_of(each).args.items()}
     rows = [
-        (f"`{name}`", f"`{default(defaults[name])}`", linked(name, said.args[name]))
-        for name in said.args
+        (f"`{name}`", f"`{default(defaults[name])}`", linked(name, text))
+        for name, text in said.items()
         if name in defaults
     ]
     parts = [

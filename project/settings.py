@@ -121,9 +121,15 @@ QUEUE_PREFIX = os.environ.get("QUEUE_PREFIX", "parley")
 TIMELINE: dict[str, object] = {"QUEUE_PREFIX": QUEUE_PREFIX}
 if "DEMO_CLOCK" in os.environ:
     # A day passes in seconds, so the worker looks more often.
-    TIMELINE |= {"CLOCK": "project.demo.clock.now", "POLL_INTERVAL": timedelta(milliseconds=100)}
+    # Workers are killed, so they are missed soon.
+    TIMELINE |= {
+        "CLOCK": "project.demo.clock.now",
+        "POLL_INTERVAL": timedelta(milliseconds=100),
+        "SILENCE": timedelta(seconds=2),
+    }
+    X_FRAME_OPTIONS = "SAMEORIGIN"  # Its page shows others beside each other.
 if STORY in ("settlement", "booking"):
-    # Workers are killed, so they are missed soon, and whoever operates it hears of what fails.
+    # Workers are killed, and whoever operates it hears of what fails.
     TIMELINE |= {"SILENCE": timedelta(seconds=2), "ALERTS": ["operator@parley.example"]}
 
 # With a broker, Celery's workers run what is due, and beat polls; without one, timeline_worker does both.

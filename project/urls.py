@@ -7,6 +7,7 @@ from django.urls import include, path
 from django.views.i18n import set_language
 
 from project.accounts import views
+from project.demo import views as demo
 from timeline.views import health
 
 urlpatterns = [
@@ -22,4 +23,6 @@ urlpatterns = [
     path("appointments/", include("project.portal.urls")),
     path("api/v1/", include("timeline.api.urls")),
     path("health/", health, name="health"),
+    path("demo/", demo.demo, name="demo"),
+    path("demo/<str:button>/", demo.press, name="demo-press"),
 ]

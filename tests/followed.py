@@ -79,7 +79,8 @@ def steps_of(text: str) -> Iterator[Step]:
 def follow(page: Path, folder: Path) -> None:
     """Do what a page says in the folder of a project, and fail with what is not as it says."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DJANGO_", "TEST_DB"))}
-    variables = {**kept, "PYTHONPATH": str(Path(__file__).parents[1])}
+    # As wide a terminal as pages show.
+    variables = {**kept, "PYTHONPATH": str(Path(__file__).parents[1]), "COLUMNS": "120"}
     done = subprocess.run(
         [sys.executable, "-m", "tests.followed", str(page)],
         cwd=folder,

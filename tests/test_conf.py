@@ -150,3 +150,13 @@ class TestTexts:
             get_settings()
 
         assert str(value) not in str(caught.value)
+
+
+class TestKinds:
+    def test_are_asked_again_where_a_value_is_equal_and_of_another_kind(self, settings):
+        settings.TIMELINE = {"AUTOSTART": True}
+        get_settings()
+        settings.TIMELINE = {"AUTOSTART": 1}
+
+        with pytest.raises(ImproperlyConfigured, match="AUTOSTART"):
+            get_settings()

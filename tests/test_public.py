@@ -70,6 +70,7 @@ class TestNames:
         shown = {
             (module, name.strip())
             for page in PAGES
+            if page.stem != "inside"  # For those who change the package.
             for module, names in re.findall(
                 r"^ *from (timeline[\w.]*) import (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE
             )

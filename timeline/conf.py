@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, cast
+from functools import cache
+from operator import is_
+from types import UnionType
+from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -125,33 +128,6 @@ class Settings:
         return 2 * self.POLL_INTERVAL
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "ALERTS": (tuple, list, set, frozenset, type(None)),
-    "AUTOSTART": (bool,),
-    "BASE_URL": (str,),
-    "CANCEL_UNDEFINED": (bool,),
-    "CLOCK": (str, type(None)),
-    "FIGURES_RETENTION": (timedelta, type(None)),
-    "LEASE": (timedelta,),
-    "LIVE_STREAMS": (int,),
-    "MAX_ATTEMPTS": (int,),
-    "MAX_GONE": (int, type(None)),
-    "MAX_LOST": (int,),
-    "MAX_PENDING": (int,),
-    "METRICS_TOKEN": (str,),
-    "POLICY": (str,),
-    "POLL_INTERVAL": (timedelta,),
-    "QUEUE_PREFIX": (str,),
-    "RECORDED_EVENTS": (tuple, list, set, frozenset),
-    "RETENTION": (timedelta, type(None)),
-    "SECRET_NAMES": (tuple, list, set, frozenset),
-    "SILENCE": (timedelta,),
-    "SITE": (str,),
-    "STRICT_EVENTS": (bool, type(None)),
-    "SWEEP_INTERVAL": (timedelta, type(None)),
-}
-
-
 _MAY_BE_NONE: Final = {"LIVE_STREAMS"}  # Whose 0 has a meaning.
 _SECRET: Final = {"METRICS_TOKEN"}  # Whose value no message shows.
 _LEAST_TOKEN: Final = 16  # Characters.
@@ -164,7 +140,7 @@ def get_settings() -> Settings:
     global _read
     given: dict[str, Any] = getattr(settings, "TIMELINE", {})
     before, known = _read
-    if given == before:
+    if given == before and all(map(is_, map(type, given.values()), map(type, before.values()))):  # 1 == True.
         return known
     if not isinstance(given, dict):
         raise ImproperlyConfigured(f"TIMELINE is {given!r}. Make it a dict.")
@@ -182,21 +158,45 @@ def called_otherwise(setting: str, known: Collection[str]) -> list[str]:
 
 
 def _check(name: str, value: object) -> None:
-    if name not in _KINDS:
-        known = [field.name for field in fields(Settings)]
-        meant = did_you_mean(name, known)
-        said = f"TIMELINE[{name!r}] is not a setting. {meant} Known: {', '.join(known)}."
-        raise ImproperlyConfigured(" ".join(said.split()))
-    if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
-        wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
-        shown = "of another type" if name in _SECRET else repr(value)
-        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {shown}. Give a value of type {wanted}.")
+    check_kind("TIMELINE", Settings, name, value, instead="of another type" if name in _SECRET else "")
     if problem := _PROBLEMS[name](value) if name in _PROBLEMS else "":
         raise ImproperlyConfigured(problem)
-    if (isinstance(value, timedelta) and value <= timedelta(0)) or (
-        type(value) is int and value < (name not in _MAY_BE_NONE)
-    ):
-        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a positive value.")
+    check_positive("TIMELINE", name, value, may_be_none=name in _MAY_BE_NONE)
+
+
+def check_kind(setting: str, declared: type, name: str, value: object, *, instead: str = "") -> None:
+    """Refuse (``ImproperlyConfigured``) what is no field of ``declared``, or of another type; ``instead`` of its value."""
+    kinds = _kinds_of(declared)
+    if name not in kinds:
+        said = f"{setting}[{name!r}] is not a setting. {did_you_mean(name, list(kinds))} Known: {', '.join(kinds)}."
+        raise ImproperlyConfigured(" ".join(said.split()))
+    if not isinstance(value, kinds[name]) or (isinstance(value, bool) and bool not in kinds[name]):
+        wanted = " or ".join(kind.__name__ for kind in kinds[name])
+        raise ImproperlyConfigured(f"{setting}[{name!r}] is {instead or repr(value)}. Give a value of type {wanted}.")
+
+
+def check_positive(setting: str, name: str, value: object, *, may_be_none: bool = False) -> None:
+    """Refuse (``ImproperlyConfigured``) a time or a number of nothing, or less than that."""
+    if (isinstance(value, timedelta) and value <= timedelta(0)) or (type(value) is int and value < (not may_be_none)):
+        raise ImproperlyConfigured(f"{setting}[{name!r}] is {value!r}. Give a positive value.")
+
+
+@cache
+def _kinds_of(declared: type) -> dict[str, tuple[type, ...]]:
+    return {name: tuple(_kinds(hint)) for name, hint in get_type_hints(declared).items()}
+
+
+def _kinds(hint: Any) -> Iterator[type]:
+    """What values of an annotation may be: of collections, those of Python's own that settings are written with."""
+    if isinstance(hint, UnionType):
+        for each in get_args(hint):
+            yield from _kinds(each)
+    elif get_origin(hint) is Collection:
+        yield from (tuple, list, set, frozenset)
+    elif get_origin(hint) is Sequence:
+        yield from (list, tuple)
+    else:
+        yield hint
 
 
 def _problem_of_alerts(value: object) -> str:

@@ -145,7 +145,9 @@ class Hooks:
     An attempt:
         flags: Facts that the precheck reads with the runs: name → condition in SQL.
         flagged: Prechecks for when such a fact holds, or was not read: name → check.
-        prechecks: Guarded by attempts. Those that must not run now: id of the task → why, or the outcome.
+        prechecks: Guarded by attempts; given ``now`` and ``using``. Those that must not run now: id of the task → what becomes
+            of it. A ``Reason``: it is cancelled (with the code ``hold``: given back, due as before). A ``Rest``: it is put off
+            until ``due_at``, and that is no failure. A ``Write``: that is its outcome. An exception: the attempt has failed.
         admissions: The same, asked last, of those that count what they let in.
         before_entry: Guarded by the attempt. Asked before a handler is entered; an outcome: it is not.
         contexts: Guarded by the attempt. Give the context of a handler what it needs.

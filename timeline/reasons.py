@@ -9,7 +9,7 @@ old one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -19,7 +19,7 @@ from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_noop as _
 
 from timeline.lifecycle import Reason, ReasonCode
-from timeline.timing import in_utc
+from timeline.timing import in_utc, told_time
 
 _MOMENTS: Final = frozenset({"at", "first", "last"})
 
@@ -43,7 +43,7 @@ class Sentence:
 
     def told(self, values: Mapping[str, Any]) -> str:
         """Tell it in the present language, with values as they are stored."""
-        told = {name: _shown(name, values[name]) for name in self.gaps}
+        told = {name: _shown(name, values[name], told_time) for name in self.gaps}
         if "state" in told:  # Called in English what it is called in code.
             told["state"] = pgettext("timeline", told["state"])
         return gettext(self.english) % told
@@ -52,7 +52,7 @@ class Sentence:
 @lru_cache(maxsize=4096)  # Of many rows that move alike, each would be told anew.
 def _said(sentence: Sentence, plain: tuple[tuple[str, str | float], ...]) -> Reason:
     values = dict(plain)
-    text = sentence.english % {name: _shown(name, value) for name, value in plain}
+    text = sentence.english % {name: _shown(name, value, in_utc) for name, value in plain}
     return Reason(sentence.code, text, said={"sentence": sentence.name, **values} if values else None)
 
 
@@ -65,10 +65,10 @@ def _plain(value: object) -> str | float:
     return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
-def _shown(name: str, value: str | float) -> str:
-    """A stored value as people read it."""
+def _shown(name: str, value: str | float, moment: Callable[[datetime], str]) -> str:
+    """A stored value as people read it; ``moment`` writes a time."""
     if isinstance(value, str):
-        return in_utc(datetime.fromisoformat(value)) if name in _MOMENTS else value
+        return moment(datetime.fromisoformat(value)) if name in _MOMENTS else value
     return str(timedelta(seconds=value))
 
 

@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from project.demo.applicants import Crowd, applicants
-from project.demo.clock import SettableClock, now
+from project.demo.clock import STANDING, SettableClock, now
 from project.demo.fates import Fates, fates, table_of_ends, table_of_rests, told_by
+from project.demo.joining import tell
 from project.demo.meddling import Meddler
 from project.demo.outsiders import read_books, start_portal
 from project.demo.processes import Interrupted, interruptible, start_process
@@ -63,7 +64,9 @@ def book(count: int, *, within: float = WITHIN, seed: int = 1, console: Console)
         with interruptible(), ExitStack() as stack:
             day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             clock = SettableClock(Path(settings.DATA_DIR) / "clock", seconds_per_day=FAST, begin=day + FIRST)
+            stack.callback(clock.run_at, STANDING)  # Commands that come later are told when it ended.
             start_portal(stack, seed=seed)
+            tell(Path(settings.DATA_DIR))
             told = _Told(stack, clock, day, count, seed, console)
             told.tell(within)
             books = read_books(settings.PORTAL_URL)

@@ -43,12 +43,13 @@ class Visit:
     Args:
         person: Who.
         browser: With cookies of its own.
+        home: Path of “my timeline”, of somebody who has signed up.
     """
 
-    def __init__(self, person: Person, browser: Browser) -> None:
+    def __init__(self, person: Person, browser: Browser, *, home: str = "") -> None:
         self.person = person
         self.browser = browser
-        self.home = ""
+        self.home = home
 
     def sign_up(self) -> str:
         """

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
+from typing import Final
+
+STANDING: Final = math.inf  # Seconds of a story day, where it stands still.
 
 
 def now() -> datetime:
@@ -29,6 +33,12 @@ def set_going(*, seconds_per_day: float, begin: datetime) -> None:
     os.environ["DEMO_CLOCK"] = _said(seconds_per_day, begin)
 
 
+def is_standing() -> bool:
+    """Whether the clock was stopped."""
+    clock = SettableClock.running()
+    return clock is not None and clock.seconds_per_day == STANDING
+
+
 class SettableClock:
     """
     Story time that runs, and can be set on, for this process and all that it starts from then on.
@@ -45,6 +55,22 @@ class SettableClock:
         self.set(begin)
         os.environ["DEMO_CLOCK"] = f"@{file}"
 
+    @classmethod
+    def running(cls) -> SettableClock | None:
+        """The one that this process was told of; None: its clock cannot be set."""
+        said = os.environ.get("DEMO_CLOCK", "")
+        if not said.startswith("@"):
+            return None
+        clock = cls.__new__(cls)
+        clock._file = Path(said[1:])
+        clock._seconds_per_day = float(clock._file.read_text(encoding="ascii").split()[1])
+        return clock
+
+    @property
+    def seconds_per_day(self) -> float:
+        """How fast it runs, as of when this was made."""
+        return self._seconds_per_day
+
     def set(self, moment: datetime) -> None:
         """Let it be that moment now; it goes on from there."""
         beside = self._file.with_suffix(".new")
@@ -52,7 +78,7 @@ class SettableClock:
         beside.replace(self._file)  # At once: nobody reads half of it.
 
     def run_at(self, seconds_per_day: float) -> None:
-        """Let it run faster or slower from now on."""
+        """Let it run faster or slower from now on; ``STANDING``: not at all."""
         if seconds_per_day != self._seconds_per_day:
             at = now()
             self._seconds_per_day = seconds_per_day

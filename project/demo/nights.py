@@ -7,10 +7,12 @@ import subprocess
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from itertools import count as numbers
+from pathlib import Path
 from random import Random
 from time import sleep
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Max
 from django.urls import reverse
 from rich.console import Console
@@ -19,7 +21,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from project.accounts.services import sign_up
 from project.billing import services
 from project.billing.models import Customer, Payment
-from project.demo.clock import now, set_going
+from project.demo.clock import STANDING, SettableClock, now
+from project.demo.counting import Counter
+from project.demo.joining import tell
 from project.demo.live import wait_for_site
 from project.demo.mailing import let_be_down
 from project.demo.operators import Login
@@ -57,7 +61,10 @@ def live(
     """
     try:
         with interruptible(), ExitStack() as stack:
-            set_going(seconds_per_day=seconds_per_day, begin=six_in_the_evening())
+            file = Path(settings.DATA_DIR) / "clock"
+            clock = SettableClock(file, seconds_per_day=seconds_per_day, begin=six_in_the_evening())
+            stack.callback(clock.run_at, STANDING)  # Commands that come later are told when it ended.
+            os.environ["SECRET_KEY"] = settings.SECRET_KEY
             os.environ["DEBUG"] = "1"  # Else the site has no style: runserver gives no static files.
             outside = start_outside(stack, with_keys=with_keys)
             make_transactions(count, at=now() - timedelta(hours=4))
@@ -66,6 +73,7 @@ def live(
             base = f"http://127.0.0.1:{port}"
             wait_for_site(base, site)
             print_ways_in(base, login, worker.pid, seconds_per_day, console)
+            tell(Path(settings.DATA_DIR))
             settle_now(worker)
             Town(people, count, base, outside, console).live([site, worker])
     except Interrupted:
@@ -115,8 +123,10 @@ class Town:
         columns = (TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn())
         with Progress(*columns, console=self.console) as progress:
             bars: dict[UUID, TaskID] = {}
+            counter = Counter()
             while all(process.poll() is None for process in processes):
                 self.act()
+                counter.look()
                 self.show(progress, bars)
                 sleep(0.1)
         raise SystemExit("The site or a worker has ended by itself; see the files *.log in the demo's folder.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count as numbers
+from itertools import islice
 from typing import Final, Literal
 
 Action = Literal["pay", "extend", "close", "call"]
@@ -55,6 +56,12 @@ def newcomers(after: int) -> Iterator[Person]:
         person = _person(number)
         is_full = (number - after) % FULL_ONES == 0
         yield replace(person, email=f"{person.email.partition('@')[0]}@{FULL}") if is_full else person
+
+
+def crowd(count: int) -> list[Person]:
+    """Make so many people: first those who show every habit, then others, of whom some have a full mailbox."""
+    first = list(people(min(count, len(_HABITS))))
+    return [*first, *islice(newcomers(len(first)), count - len(first))]
 
 
 def _person(number: int) -> Person:

@@ -234,9 +234,9 @@ class TestSeen:
         response = act(operator, action, row, at="2026-04-01T12:00", seen=seen)
 
         assert f"({row.pk}) has changed since you looked." in text_of(response)
-        moved = f"On {clock.now:%Y-%m-%d %H:%M} UTC it was moved from"
+        moved = f"On {clock.now:%Y-%m-%d %H:%M} it was moved from"
         assert moved in text_of(response)
-        assert f"to {theirs:%Y-%m-%d %H:%M} UTC: they are away, by ben." in text_of(response)
+        assert f"to {theirs:%Y-%m-%d %H:%M}: they are away, by ben." in text_of(response)
         assert 'value="they asked"' in text_of(response)
         row.refresh_from_db()
         assert (row.state, row.scheduled_at) == ("scheduled", theirs)

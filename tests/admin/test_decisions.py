@@ -94,7 +94,7 @@ class TestOwners:
         told = pages(browse(staff))
 
         assert not [(name, word) for name, page in told.items() for word in WORDS if word in page]
-        assert "cancelled on 2026-03-01 09:00 UTC: operator." in told["cancelled"]
+        assert "cancelled on 2026-03-01 09:00: operator." in told["cancelled"]
         assert "Its run ended: " in told["redrive"]
 
     def test_read_them_where_the_hosts_policy_says_so(self, browse, staff, pages, settings):

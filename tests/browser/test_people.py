@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from tests.admin.test_people import Complaint
 from tests.admin.test_people_deciding import Paying
-from tests.browser.test_waits import Refunding
+from tests.features.waits.test_browser import Refunding
 from tests.testapp.models import Order
 from timeline.models import Event, TimelineRun
 from timeline.shortcuts import emit, hold

@@ -8,6 +8,8 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from django.contrib.admin import site
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
@@ -32,11 +34,25 @@ class Post(Timeline):
     def deliver(self, parcel: Parcel) -> None: ...
 
 
+class OfGroups(Timeline):
+    """About what has a name that no other has."""
+
+    entity = "auth.Group"
+
+    @task()
+    def greet(self, group: Group) -> None: ...
+
+
 class Nightly(Timeline):
     """About no entity."""
 
     @task(after())
     def sweep(self) -> None: ...
+
+
+def in_a_line(text):
+    """Without the breaks of lines that are longer than the terminal."""
+    return " ".join(text.split())
 
 
 @pytest.fixture
@@ -52,7 +68,7 @@ class TestTimelineExplain:
     def test_shows_the_timeline_and_explains_each_task(self, account, capsys):
         call_command("timeline_explain", "accounts.user", str(account.pk))
 
-        shown = capsys.readouterr().out
+        shown = in_a_line(capsys.readouterr().out)
         assert "○" in shown
         assert "┄" in shown
         assert "trial.check_script_usage" in shown
@@ -113,15 +129,37 @@ class TestTimelineExplain:
 
         call_command("timeline_explain", account.email.upper())
 
-        assert f"(trial.remind) for accounts.user {account.pk} belongs" in capsys.readouterr().out
+        assert f"(trial.remind) for accounts.user {account.pk} belongs" in in_a_line(capsys.readouterr().out)
 
     def test_names_those_that_words_find(self, account):
         other = User.objects.create(
             email=f"n{account.email}", signed_up_at=account.signed_up_at, trial_ends_at=account.trial_ends_at
         )
 
-        with pytest.raises(CommandError, match=f"accounts.user {account.pk}, accounts.user {other.pk}. Name one"):
+        with pytest.raises(CommandError) as refused:
             call_command("timeline_explain", account.email[1:])
+
+        assert str(refused.value).splitlines() == [
+            f"Several are found by {account.email[1:]!r}. Say which:",
+            f"  manage.py timeline_explain accounts.user {account.pk}  {account.email}",
+            f"  manage.py timeline_explain accounts.user {other.pk}  {other.email}",
+        ]
+
+    def test_takes_what_a_model_has_beside_its_key(self, account, capsys):
+        call_command("timeline_explain", "accounts.user", account.email)
+
+        assert f"accounts.user {account.pk}\n" in capsys.readouterr().out
+
+    def test_takes_a_natural_key_of_a_model_that_the_admin_does_not_have(self, db, capsys, monkeypatch):
+        monkeypatch.delitem(site._registry, Group)
+        group = Group.objects.create(name="printers")
+        with only_timelines(OfGroups):
+            schedule("of_groups.greet", group, at=timezone.now())
+
+            call_command("timeline_explain", "printers")
+            call_command("timeline_explain", "auth.group", "printers")
+
+        assert capsys.readouterr().out.count(f"auth.group {group.pk}\n") == 2
 
     def test_takes_the_id_of_a_run(self, account, capsys):
         run = TimelineRun.objects.get()

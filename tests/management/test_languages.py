@@ -44,7 +44,7 @@ class TestOutput:
         shown = capsys.readouterr().out
         assert "  ── jetzt: 20" in shown
         assert "  trial.expire              geplant\n" in shown
-        assert "absehbar: 2 Tage nach Erledigung von expire" in shown
+        assert "absehbar: 2 Tage nach Erledigung von expire" in " ".join(shown.split())
         assert ", mit dem Ereignis user.created." in shown
 
     def test_of_the_doctor_is_german_and_its_data_is_not(self, db, capsys):

@@ -10,8 +10,27 @@ from django.core.management import CommandError, call_command
 
 from tests.operations.test_differing import DAY, Before, Now
 from tests.testapp.models import Order
+from timeline import Machine, Timeline, task
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
+
+
+class Quiet(Timeline):
+    """Nothing of it differs."""
+
+    entity = "testapp.Order"
+
+    @task()
+    def call(self, order): ...
+
+
+class Tour(Machine):
+    """Two states."""
+
+    entity = "testapp.Order"
+    starts_on = "order.placed"
+    initial = "NEW"
+    table = {"NEW": {"order.seen": "SEEN"}, "SEEN": {}}
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +53,25 @@ def called(*options):
 class TestPlan:
     def test_says_that_all_is_as_it_should_be(self):
         with only_timelines(Before):
-            assert called() == ("care: 2 open runs, as they should be\n", 0)
+            assert called() == ("1 timeline, 2 open runs: as they should be.\n", 0)
+            assert called("care") == ("care: 2 open runs, as they should be\n", 0)
+
+    def test_says_only_what_differs_and_what_to_call_next(self):
+        with only_timelines(Now, Quiet):
+            lines = called()[0].splitlines()
+
+        assert lines[0] == "care: 2 open runs, 2 of them would change"
+        assert "1 timeline, 0 open runs: as they should be." in lines
+        assert lines[-1] == "Next: manage.py timeline_apply care, or timeline_sweep for all."
+        assert not any("quiet" in line for line in lines)
+
+    def test_says_of_a_machine_that_is_named_only_states_with_runs(self):
+        with only_timelines(Tour):
+            start(Tour, Order.objects.create())
+            lines = called("tour")[0].splitlines()
+
+        assert lines[:2] == ["tour: 1 open run, as they should be", "  NEW  1 open run"]
+        assert not any("SEEN  0" in line for line in lines)
 
     def test_says_what_would_change_by_how_much_and_for_whom(self):
         with only_timelines(Now):
@@ -53,7 +90,7 @@ class TestPlan:
             said, status = called()
 
         assert status == 0
-        assert said.splitlines() == [
+        assert said.replace("\n  ", " ").splitlines() == [
             "! care: 2 open runs  no timeline has this name",
             "! care.dropped: 2 without a definition, which rest; timeline_apply care cancels them",
             "! care.remind: 2 without a definition, which rest; timeline_apply care cancels them",

@@ -24,6 +24,7 @@ from project.accounts.mails import MailRefused, send_reminder
 from project.accounts.models import User
 from project.demo import clock
 from project.demo.browsers import HttpBrowser
+from project.demo.joining import NAMES
 from project.demo.live import is_down
 from project.demo.mailing import MailServer, let_be_down
 from project.demo.management.commands.demo import Command
@@ -111,6 +112,9 @@ class TestLived:
             # A worker that comes late to the mails meets a mail server that is down; they are dead letters then.
             assert page.count("completed") + page.count("discarded") >= 4
             self.see_the_admin(shown)
+            self.see_the_page_of_the_demo(shown)
+            self.see_its_clock_in_a_second_terminal(tmp_path)
+            self.see_another_worker(tmp_path)
             worker = int(re.search(r"worker pid (\d+)", shown).group(1))
         finally:
             process.send_signal(signal.SIGINT)
@@ -134,11 +138,46 @@ class TestLived:
         assert browser.post("/admin/login/", form).location == path
         assert "Upcoming events" in browser.get(path).text
 
+    def see_the_page_of_the_demo(self, shown):
+        """The first link leads in without a password, and there are charts of the last week, which took 1.4 s."""
+        link = re.search(r"(http://\S+/demo/\?key=\S+)", shown).group(1)
+        base, path = link[: link.index("/demo/")], link[link.index("/demo/") :]
+        browser = HttpBrowser(base)
+        assert browser.get(path).location == "/demo/"
+        page = browser.get("/demo/").text
+        assert 'name="operator"' in page
+        token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', page).group(1)
+        assert browser.post("/demo/worker/", {"csrfmiddlewaretoken": token}).location == "/demo/"
+        give_up = time.monotonic() + DEADLINE
+        while "tl-plot" not in (health := browser.get("/admin/timeline/scheduledtask/health/?span=week").text):
+            assert time.monotonic() < give_up, health
+            time.sleep(0.1)
+
+    def see_another_worker(self, tmp_path):
+        """The first one was killed at the button, and the demo goes on."""
+        give_up = time.monotonic() + DEADLINE
+        while not (told := re.search(r"Another worker begins: pid (\d+)", (tmp_path / "out.txt").read_text())):
+            assert time.monotonic() < give_up, (tmp_path / "out.txt").read_text()
+            time.sleep(0.1)
+        os.kill(int(told.group(1)), 0)
+
+    def see_its_clock_in_a_second_terminal(self, tmp_path):
+        environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "project.settings", "DEMO_DIR": str(tmp_path / "demo")}
+        for name in (*NAMES, "DEBUG"):
+            environment.pop(name, None)
+        command = [sys.executable, "manage.py", "timeline_explain", "ada@example.com"]
+        asked = datetime.now(UTC)
+        told = subprocess.run(
+            command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, check=True
+        )
+        now = datetime.fromisoformat(re.search(r"now: (\S+ \S+) UTC", told.stdout).group(1)).replace(tzinfo=UTC)
+        assert now > asked + timedelta(days=3)
+
     def wait_for_links(self, tmp_path, process):
         give_up = time.monotonic() + DEADLINE
         while time.monotonic() < give_up and process.poll() is None:
             shown = (tmp_path / "out.txt").read_text()
-            if "extends on day 20 and pays" in shown:
+            if "worker pid" in shown:
                 return shown
             time.sleep(0.1)
         pytest.fail(f"No links were printed: {(tmp_path / 'out.txt').read_text()}")

@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from project.accounts.timelines import Trial
 from tests.testapp.models import Order
 from timeline import Discard, Timeline, after, after_run, created, daily, step, task
-from timeline.management.commands import timeline_inventory
 from timeline.reading.inventory import inventory, undocumented
 from timeline.registry import registry
 from timeline.shortcuts import redrive, start
@@ -162,16 +161,36 @@ def printed(*options):
 
 
 class TestCommand:
-    def test_prints_a_table(self):
-        text = printed()
+    def test_prints_a_line_for_each_and_what_to_call_next(self, monkeypatch):
+        monkeypatch.delenv("COLUMNS", raising=False)
 
-        for said in ("delivery", "order.placed", "ship", "label", "order.closed", "after a run of settlement"):
+        _heads, *lines, more = printed().splitlines()
+
+        assert [line.split()[0] for line in lines] == ["delivery", "report", "settlement"]
+        assert "every day at" in lines[-1]
+        assert max(map(len, lines)) <= 80
+        assert more == "More of one: manage.py timeline_inventory NAME"
+
+    @pytest.mark.parametrize("columns", [40, 80, 120])
+    def test_prints_one_that_is_named_as_wide_as_the_terminal(self, monkeypatch, columns):
+        monkeypatch.setenv("COLUMNS", str(columns))
+
+        text = printed("delivery")
+
+        for said in ("delivery", "order.placed", "ship: ", "label", "order.closed", "has not ended yet"):
             assert said in text
+        assert "settlement" not in text
+        assert max(map(len, text.splitlines())) <= columns
 
-    def test_prints_a_page_where_rich_is_not_installed(self, monkeypatch):
-        monkeypatch.setattr(timeline_inventory, "Console", None)
+    def test_names_the_command_for_its_dead_letters(self, make_task):
+        make_task(task_key="delivery.ship", state="discarded")
 
-        assert printed() == printed("--markdown")
+        assert printed("delivery").splitlines()[-1] == "Next: manage.py timeline_dead_letters"
+        assert "dead letters: 1" in printed("delivery")
+
+    def test_says_which_is_meant(self):
+        with pytest.raises(CommandError, match="delivery"):
+            printed("delivry")
 
     def test_prints_markdown(self):
         lines = printed("--markdown").splitlines()

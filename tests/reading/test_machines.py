@@ -141,7 +141,7 @@ class TestInventory:
 
     def test_prints_them(self, capsys):
         call_command("timeline_inventory", "--markdown")
-        call_command("timeline_inventory")
+        call_command("timeline_inventory", "door")
         printed = capsys.readouterr().out
         call_command("timeline_inventory", "--json")
 

@@ -16,9 +16,8 @@ from django.urls import reverse
 
 from project.accounts.models import User
 from timeline.models import ScheduledTask
-from timeline.reading import old_snapshots
-from timeline.reading.diagnosis import diagnose
-from timeline.reading.old_snapshots import OldSnapshot, old_snapshot
+from timeline.reading import diagnosis
+from timeline.reading.diagnosis import OldSnapshot, diagnose, old_snapshot
 from timeline.store.site import sign_of_poller
 
 QUERY = "SELECT 'Ada Lovelace', count(*) FROM timeline_scheduledtask"
@@ -37,9 +36,9 @@ HELD = OldSnapshot(
 @pytest.fixture
 def _soon(monkeypatch):
     """Let any transaction count as long, and any dead row as many."""
-    monkeypatch.setattr(old_snapshots, "LONG", timedelta(0))
-    monkeypatch.setattr(old_snapshots, "MANY", 0)
-    monkeypatch.setattr(old_snapshots, "TRANSACTIONS", 0)
+    monkeypatch.setattr(diagnosis, "LONG", timedelta(0))
+    monkeypatch.setattr(diagnosis, "MANY", 0)
+    monkeypatch.setattr(diagnosis, "TRANSACTIONS", 0)
 
 
 @pytest.fixture
@@ -100,7 +99,7 @@ class TestOldSnapshot:
     @pytest.mark.parametrize(("name", "value"), [("LONG", timedelta(hours=1)), ("MANY", 10**9)])
     @pytest.mark.usefixtures("_soon", "reporter")
     def test_is_none_before_it_costs_something(self, monkeypatch, name, value):
-        monkeypatch.setattr(old_snapshots, name, value)
+        monkeypatch.setattr(diagnosis, name, value)
 
         assert old_snapshot(using="default") is None
 
@@ -117,7 +116,7 @@ class TestOldSnapshot:
 
     @pytest.mark.usefixtures("_soon", "reporter", "db")
     def test_reads_no_sessions_where_few_rows_are_dead(self, monkeypatch):
-        monkeypatch.setattr(old_snapshots, "MANY", 10**9)
+        monkeypatch.setattr(diagnosis, "MANY", 10**9)
         begun = time.monotonic()
 
         old_snapshot(using="default")

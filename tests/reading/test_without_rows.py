@@ -135,7 +135,7 @@ class TestTimelineExplain:
 
         shown = capsys.readouterr().out
         assert "shipping.bill" in shown
-        assert "empty is ships_at. A row is made as soon as it is set." in shown
+        assert "empty is ships_at. A row is made as soon as it is set." in " ".join(shown.split())
 
     def test_says_which_date_is_empty_also_where_one_task_is_asked_about(self, order):
         emit("order.paid", order)
@@ -156,10 +156,7 @@ class TestTimelineExplain:
 
         assert said in str(refused.value)
 
-    def test_says_whom_a_name_finds(self, user):
-        name = user.email.partition("@")[0]
+    def test_explains_whom_a_name_finds(self, user, capsys):
+        call_command("timeline_explain", "accounts.user", user.email.partition("@")[0])
 
-        with pytest.raises(CommandError) as refused:
-            call_command("timeline_explain", "accounts.user", name)
-
-        assert f"Did you mean accounts.user {user.pk}?" in str(refused.value)
+        assert f"accounts.user {user.pk}\n" in capsys.readouterr().out

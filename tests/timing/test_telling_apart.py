@@ -6,7 +6,7 @@ import pytest
 
 from tests.timing.moments import utc
 from timeline.timing import in_utc
-from timeline.timing.offsets import told_apart, where_apart
+from timeline.told_times import told_apart, where_apart
 
 NINE = utc(2026, 6, 1, 9)
 

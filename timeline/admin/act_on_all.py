@@ -64,7 +64,7 @@ class MatchingPages(Pages):
         """What is meant: by the question, and there when it was counted."""
         tasks = self.visible(request).filter(created_at__lte=place.before, state__in=question.states)
         tasks = tasks.filter(pk__lt=place.last) if place.last else tasks
-        return question.narrow(tasks, now=place.before, zone=timezone.get_default_timezone())
+        return question.narrow(tasks, now=place.before, zone=timezone.get_current_timezone())
 
     def _offer(self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet) -> HttpResponse:
         policy, offers = policy_of(request), []
@@ -138,7 +138,7 @@ class MatchingPages(Pages):
             request,
             action,
             place,
-            filters=question.as_filters(now=place.before, zone=timezone.get_default_timezone()),
+            filters=question.as_filters(now=place.before, zone=timezone.get_current_timezone()),
             at=answers.get("at"),
             by_days=by.days,
             by_seconds=int(by.exact.total_seconds()),
@@ -147,7 +147,7 @@ class MatchingPages(Pages):
 
     def _form_of(self, request: HttpRequest, action: Action) -> ReasonForm:
         given = request.POST if request.method == "POST" else None
-        return form_for(action)(given, now=self.now_of(request), zone=timezone.get_default_timezone())
+        return form_for(action)(given, now=self.now_of(request), zone=timezone.get_current_timezone())
 
     def _about(self, question: Question) -> dict[str, Any]:
         where = question.where()

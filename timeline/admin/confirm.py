@@ -95,7 +95,7 @@ class Confirming(Pages):
     def _form(
         self, request: HttpRequest, deed: Deed, given: QueryDict | None = None, *, initial: Any = None
     ) -> ReasonForm:
-        zone = timezone.get_default_timezone()
+        zone = timezone.get_current_timezone()
         return form_for(deed)(given, initial=initial, now=self.now_of(request), zone=zone)
 
     def _count(self, request: HttpRequest, deed: Deed, ids: list[UUID]) -> Count:

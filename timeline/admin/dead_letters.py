@@ -172,7 +172,7 @@ class RedrivePages(Pages):
 
     def _redrive_form(self, request: HttpRequest) -> RedriveForm:
         given = request.POST if request.method == "POST" else None
-        return RedriveForm(given, now=story_now(self.alias), zone=timezone.get_default_timezone())
+        return RedriveForm(given, now=story_now(self.alias), zone=timezone.get_current_timezone())
 
     def _redrive(
         self, dead: ScheduledTaskQuerySet, place: Place, form: RedriveForm, policy: TimelinePolicy, user: User

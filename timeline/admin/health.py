@@ -182,7 +182,7 @@ class HealthPages(Pages):
         known = spans(rows, hours=hours, step=step, task_key=task, now=now)
         where = {"span": span} if span in SPANS and span else {}
         return {
-            "plots": plots(known, zone=timezone.get_default_timezone()),
+            "plots": plots(known, zone=timezone.get_current_timezone()),
             "spans": [
                 (value, label, f"?{urlencode({'span': value} | ({'task': task} if task else {}))}", value == span)
                 for value, label in (("", pgettext("timeline", "Day")), ("week", pgettext("timeline", "Week")))

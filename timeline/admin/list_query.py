@@ -13,7 +13,7 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
-from timeline.models.spelling import sought
+from timeline.models.kin import sought
 from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:

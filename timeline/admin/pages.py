@@ -28,6 +28,7 @@ from timeline.models import ScheduledTask
 from timeline.policy import get_policy
 from timeline.store.multi_query import gather_now
 from timeline.suggestions import near
+from timeline.told_times import told_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,7 +159,8 @@ class Shown(TemplateResponse):
     @property
     def rendered_content(self) -> str:
         """The page."""
-        text = super().rendered_content
+        with told_in(timezone.get_current_timezone()):
+            text = super().rendered_content
         return _TURNING.sub(_shown, text) if _TURNS.search(text) else text
 
 
@@ -224,13 +226,17 @@ class Pages(Base):
         return policy_of(request).visible(ScheduledTask.objects.using(self.alias), request.user)
 
     def asked_rightly(self, view: Callable[..., Any]) -> Callable[..., Any]:
-        """Let a view say so when its address asks what no page knows and what is like something that this page knows."""
+        """
+        Let a view say so when its address asks what no page knows and what is like something that this page knows; otherwise,
+        let it tell times in the zone of the site, or that which the site has activated for this user.
+        """
 
         @wraps(view)
         def minding(request: HttpRequest, *args: Any, **named: Any) -> Any:
             found = misspelt(request.GET, view.__name__)
             if found is None or not self.has_view_permission(request):
-                return view(request, *args, **named)
+                with told_in(timezone.get_current_timezone()):
+                    return view(request, *args, **named)
             given, meant = found
             said, title = {"given": given, "meant": meant}, pgettext("timeline", "Not understood")
             response = self.page(request, "misspelt", title, self.now_of(request), said)
@@ -247,8 +253,8 @@ class Pages(Base):
             "title": title,
             "opts": self.opts,
             "now": now,
-            "zone": timezone.get_default_timezone(),
-            "zone_name": timezone.get_default_timezone_name(),
+            "zone": timezone.get_current_timezone(),
+            "zone_name": timezone.get_current_timezone_name(),
             "site_name": self.admin_site.name,
             "frame": "admin/timeline/unfold.html" if apps.is_installed("unfold") else "admin/base_site.html",
             "who": made_for(request.user),

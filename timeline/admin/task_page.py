@@ -19,7 +19,7 @@ from timeline.reading.explanation import outlook, story_so_far
 from timeline.reading.masks import masked_entry
 from timeline.reading.reason_texts import retold
 from timeline.registry import registry
-from timeline.timing.offsets import told_apart
+from timeline.told_times import told_apart
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask

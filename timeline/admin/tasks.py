@@ -151,7 +151,7 @@ class TaskAdmin(
             raise PermissionDenied
         question, policy = asked(request.GET), policy_of(request)
         now, [holds] = self.now_and(request, [some_open(using=self.alias)])
-        zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
+        zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         site, visible = self.admin_site.name, self.visible(request)
         shown = listing(visible, question, holds=holds, now=now, zone=zone, reader=reader, site=site)
         context = {
@@ -208,7 +208,7 @@ class TaskAdmin(
         about = None if ref is None else look_at(ref, using=self.alias)
         if about is None or not may_look(about, visible, policy, request.user):
             raise Http404(_("There is no such entity."))
-        zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
+        zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         ref, entity, using = about.ref, about.entity, self.alias
         owner, labels = may_own(entity, reader, using)
         read = read_entity(

@@ -16,7 +16,7 @@ from django.utils.translation import pgettext
 from timeline.admin.pages import Pages, policy_of
 from timeline.definition.names import first_paragraph
 from timeline.features.machines.pictures import machine_picture
-from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots
+from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots, told_there
 from timeline.lifecycle import ReasonCode
 from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
@@ -46,6 +46,7 @@ class Line(NamedTuple):
     chips: list[Chip]
     runs: RunTally | None
     next_at: datetime | None
+    next_there: str
 
 
 class TimelinePages(Pages):
@@ -76,7 +77,7 @@ class TimelinePages(Pages):
         context: dict[str, Any] = {
             "each": entry,
             "tasks": [(task, chips[task.name]) for task in entry.tasks],
-            "slots": self._slots(definition, now),
+            "slots": [(at, _there(definition, at)) for at in self._slots(definition, now)],
             "runs": counted.runs.get(name),
             "of_timeline": self._list(timeline=name),
         }
@@ -94,6 +95,7 @@ class TimelinePages(Pages):
         return tallies(known, self.visible(request), reasons=reasons, runs=sees_all, now=now)
 
     def _line(self, definition: Definition, counted: Tallies, following: Next, now: datetime) -> Line:
+        next_at = (following.begins_at or next_slot(definition.recurring, now=now)) if definition.recurring else None
         return Line(
             name=definition.name,
             entity=definition.label,
@@ -104,7 +106,8 @@ class TimelinePages(Pages):
             starts=starts_of(definition),
             chips=list(self._chips(counted.of(definition), definition.name, {"timeline": definition.name})),
             runs=counted.runs.get(definition.name),
-            next_at=(following.begins_at or next_slot(definition.recurring, now=now)) if definition.recurring else None,
+            next_at=next_at,
+            next_there=_there(definition, next_at),
         )
 
     def _slots(self, definition: Definition, now: datetime) -> list[datetime]:
@@ -135,3 +138,8 @@ class TimelinePages(Pages):
 
     def _list(self, **asked: str) -> str:
         return f"{self.address('changelist')}?{urlencode(asked)}"
+
+
+def _there(definition: Definition, at: datetime | None) -> str:
+    """What the clock of the schedule shows then, if it differs."""
+    return told_there(at, definition.recurring.timezone) if definition.recurring and at else ""

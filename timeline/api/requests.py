@@ -81,6 +81,14 @@ class AnchorsField(serializers.DictField):
         return found
 
 
+def _optional_text(most: int, help_text: str) -> TextField:
+    return TextField(required=False, default="", allow_blank=True, max_length=most, help_text=help_text)
+
+
+def _optional_moment(help_text: str) -> InstantField:
+    return InstantField(required=False, allow_null=True, help_text=help_text)
+
+
 class ReasonBody(StrictSerializer):
     """Why: kept with the name of who decided."""
 
@@ -121,11 +129,7 @@ def _time_or_way(attrs: dict[str, Any]) -> None:
 class MoveBody(ReasonBody):
     """A new time, or by how much it is another, and why."""
 
-    at = InstantField(
-        required=False,
-        allow_null=True,
-        help_text="New due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
-    )
+    at = _optional_moment("New due time with its offset from UTC, from 1970 to 9000; in the past: due now.")
     by_days = _by(MAX_BY_DAYS, _ITS_WAY, "days; it keeps its time of day on the site's clocks.")
     by_seconds = _by(MAX_BY_SECONDS, _ITS_WAY, "seconds, beside `by_days` or alone.")
 
@@ -181,11 +185,7 @@ class BulkBody(ReasonBody):
 
     action = ChoiceOf(BulkVerb, help_text="What to do with each of them.")
     filter = FilterBody(help_text="Which tasks are meant, of those that are there now and that you may see.")
-    at = InstantField(
-        required=False,
-        allow_null=True,
-        help_text="For `move`: new due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
-    )
+    at = _optional_moment("For `move`: new due time with its offset from UTC, from 1970 to 9000; in the past: due now.")
     by_days = _by(MAX_BY_DAYS, _THEIR_WAY, "days; each keeps its time of day on the site's clocks.")
     by_seconds = _by(MAX_BY_SECONDS, _THEIR_WAY, "seconds, beside `by_days` or alone.")
     spread_seconds = _spread(
@@ -238,19 +238,11 @@ class HoldBody(ReasonBody):
     """What to hold, until when, what then, and why."""
 
     scope = ChoiceOf(Scope, help_text="What kind of thing is to be held.")
-    target = TextField(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=MAX_TARGET,
-        help_text="Task key, name of the timeline, or queue; empty for an entity and for everything.",
+    target = _optional_text(
+        MAX_TARGET, "Task key, name of the timeline, or queue; empty for an entity and for everything."
     )
     entity = EntityBody(required=False, allow_null=True, help_text="For the scope `entity`.")
-    until = InstantField(
-        required=False,
-        allow_null=True,
-        help_text="When it ends by itself, with its offset from UTC; nothing: when it is released.",
-    )
+    until = _optional_moment("When it ends by itself, with its offset from UTC; nothing: when it is released.")
     then = ChoiceOf(
         Then,
         required=False,
@@ -278,17 +270,9 @@ class TriedRunBody(StrictSerializer):
     """A run that is started."""
 
     timeline = NameField(help_text="Name of its timeline.", min_length=1, max_length=50)
-    key = TextField(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=100,
-        help_text="What tells it from others that are open.",
-    )
+    key = _optional_text(100, "What tells it from others that are open.")
     params = ObjectField(required=False, default=dict, help_text="Plain JSON, 64 KiB at most.")
-    started_at = InstantField(
-        required=False, allow_null=True, help_text="What its times count from, with its offset from UTC; nothing: now."
-    )
+    started_at = _optional_moment("What its times count from, with its offset from UTC; nothing: now.")
 
 
 class TriedEventBody(StrictSerializer):
@@ -322,28 +306,10 @@ class EventBody(StrictSerializer):
 
     name = NameField(help_text="For example `user.created`; no blanks.", min_length=1, max_length=100)
     entity = EntityBody(required=False, allow_null=True, help_text="What it is about; nothing: the system.")
-    key = TextField(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=200,
-        help_text="Recorded once for each; empty: each time.",
-    )
+    key = _optional_text(200, "Recorded once for each; empty: each time.")
     payload = ObjectField(required=False, default=dict, help_text="Plain JSON, 64 KiB at most.")
-    occurred_at = InstantField(
-        required=False, allow_null=True, help_text="When it happened, with its offset from UTC; nothing: now."
-    )
-    machine = TextField(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=50,
-        help_text="The machine that has to take it; empty: whichever do.",
-    )
-    expect = TextField(
-        required=False,
-        default="",
-        allow_blank=True,
-        max_length=50,
-        help_text="The state in which that machine has to be, or it is refused; empty: any that takes the event.",
+    occurred_at = _optional_moment("When it happened, with its offset from UTC; nothing: now.")
+    machine = _optional_text(50, "The machine that has to take it; empty: whichever do.")
+    expect = _optional_text(
+        50, "The state in which that machine has to be, or it is refused; empty: any that takes the event."
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.apps import apps
 from django.urls import URLPattern, path, re_path, register_converter
 from django.urls.converters import StringConverter
@@ -18,6 +20,9 @@ from timeline.features.holds.api import Holds, Release
 from timeline.features.plans.api import Preview
 
 app_name = "timeline_api"
+
+# What is done with one task: methods of its views.
+VERBS: Final = ("cancel", "move", "run_now", "redrive", "step_happened", "forget_step", "go_on", "approve", "reject")
 
 
 class KeyConverter(StringConverter):
@@ -38,21 +43,11 @@ def routes(using: str = "") -> list[URLPattern]:
     return [
         path("tasks/", TaskViewSet.as_view({"get": "list"}, using=using), name="task-list"),
         path("tasks/<uuid:pk>/", TaskViewSet.as_view({"get": "retrieve"}, using=using), name="task-detail"),
-        path("tasks/<uuid:pk>/cancel/", TaskViewSet.as_view({"post": "cancel"}, using=using), name="task-cancel"),
-        path("tasks/<uuid:pk>/move/", TaskViewSet.as_view({"post": "move"}, using=using), name="task-move"),
-        path("tasks/<uuid:pk>/run-now/", TaskViewSet.as_view({"post": "run_now"}, using=using), name="task-run-now"),
-        path("tasks/<uuid:pk>/redrive/", TaskViewSet.as_view({"post": "redrive"}, using=using), name="task-redrive"),
-        path(
-            "tasks/<uuid:pk>/step-happened/",
-            TaskViewSet.as_view({"post": "step_happened"}, using=using),
-            name="task-step-happened",
+        *(
+            path(f"tasks/<uuid:pk>/{named}/", TaskViewSet.as_view({"post": verb}, using=using), name=f"task-{named}")
+            for verb in VERBS
+            for named in [verb.replace("_", "-")]
         ),
-        path(
-            "tasks/<uuid:pk>/forget-step/",
-            TaskViewSet.as_view({"post": "forget_step"}, using=using),
-            name="task-forget-step",
-        ),
-        path("tasks/<uuid:pk>/go-on/", TaskViewSet.as_view({"post": "go_on"}, using=using), name="task-go-on"),
         path("tasks/bulk/", BulkActions.as_view(using=using), name="bulk"),  # of bulk_actions
         path("tasks/bulk/<uuid:pk>/", OneBulkAction.as_view(using=using), name="bulk-detail"),  # of bulk_actions
         path("tasks/bulk/<uuid:pk>/stop/", StopBulkAction.as_view(using=using), name="bulk-stop"),  # of bulk_actions
@@ -60,8 +55,6 @@ def routes(using: str = "") -> list[URLPattern]:
         path(
             "dead-letters/<timeline_key:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"
         ),
-        path("tasks/<uuid:pk>/approve/", TaskViewSet.as_view({"post": "approve"}, using=using), name="task-approve"),
-        path("tasks/<uuid:pk>/reject/", TaskViewSet.as_view({"post": "reject"}, using=using), name="task-reject"),
         path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
         path("users/<timeline_key:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
         path("entities/<str:label>/<timeline_key:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),

@@ -20,24 +20,17 @@ from timeline.policy import get_policy
 if TYPE_CHECKING:
     from django.db.models import Model
 
-LONGEST: Final = (
-    700  # Letters of a token that is looked at: a key of 100 letters of four bytes, in base64, and a signature.
-)
+# Letters of a token that is looked at: a key of 100 letters of four bytes, in base64, and a signature.
+LONGEST: Final = 700
 _SEPARATOR: Final = "."
 
 
 def calendar_token(user: Model) -> str:
     """
-    Make the token of a person's calendar. Whoever has it reads the calendar: show it to this person only.
+    Make the token of a saved person's calendar. Whoever has it reads the calendar: show it to this person only.
 
     It is valid until what ``TimelinePolicy.calendar_key`` says of them changes, or until they are not active any more.
-
-    Args:
-        user: Saved.
-
-    Raises:
-        InvalidInput: if the policy has no key for them.
-        WrongEntity: if it was never saved.
+    ``InvalidInput`` if the policy has no key for them.
     """
     ref, key = ref_as(user, get_user_model()), get_policy().calendar_key(user)
     if not key:

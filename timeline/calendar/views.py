@@ -105,12 +105,7 @@ class CalendarView(View):
     """Database alias whose tasks it shows; empty: the site's routers say."""
 
     def title(self, task: ScheduledTask) -> str:
-        """
-        Say what a task is called, in words that this person understands. Empty: it is left out.
-
-        Args:
-            task: Its payload, result and error are not read: each would be a query of its own.
-        """
+        """Say what a task is called, in words that this person understands; empty: leave it out. Read no payload."""
         which = f" #{task.occurrence}" if task.is_fanned_out else ""
         title = registry.told(task.task_key)[0] or f"{_words(task.timeline).capitalize()}: {_words(task.task_name)}"
         return f"{title}{which}"

@@ -263,7 +263,7 @@ def task(
     **options: Any,
 ) -> Any:
     """
-    Declare a task of a timeline.
+    Declare a task of a timeline. Options of features (``limit``, ``park_above`` …) are said in ``definition/options.py``.
 
     Args:
         when: ``after``, ``before``, ``at``, ``on``, ``every``, ``wait_for`` or ``each_of``. Left out: the task gets rows
@@ -291,15 +291,10 @@ def task(
         aside: Whether its run may end without it: then it is cancelled (``run_ended``). For reminders and alarms.
         spread: Time after its nominal time within which it becomes due, each entity at a moment of its own, always the same;
             30 days at most. For tasks that would be due for everybody at nine. None: at its nominal time.
-        limit: How many may run at the same time; or a ``Limit``, which also says what competes. None: any number.
         was: The name that the method had before; its rows, old and new, keep that name. Empty: its own.
         window: Hours in which it may be due, as ``window`` makes them, also when it is tried again. None: at any hour.
         title: What people call it, in the admin, in ``explain`` and in the API; may be lazy, as ``gettext_lazy`` gives it.
             Empty: they read its key.
-        destructive: Whether it does something that nobody can undo: deletes, deactivates, charges. Needs ``park_above``.
-        park_above: How many of this kind may start within ``park_within``. If more would start, the kind is put on hold, and
-            people are told; it goes on when somebody releases the hold. See docs/how-to/brakes.md for the rule.
-        park_within: Time within which starts count for ``park_above``; an hour by default, 7 days at most.
 
     Raises:
         DefinitionError: for any other keyword, as soon as the method is decorated.

@@ -187,7 +187,8 @@ def _outcome_of(
     if isinstance(refused, Write):
         return refused
     if isinstance(refused, Rest):
-        return replace(rested(attempt, refused.reason, again=LOOKS_AGAIN_SOON), entered=False)
+        due_at = attempt.now + LOOKS_AGAIN_SOON if refused.due_at is None else refused.due_at
+        return replace(rested(attempt, refused.reason), scheduled_at=due_at, rests=refused.rests, entered=False)
     if isinstance(refused, BaseException):
         return refused  # It ends this thread.
     if refused.code == ReasonCode.HOLD:  # Its due time stays; nothing is counted, and no budget touched.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext, pgettext, pgettext_lazy
@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions.base import Refusal, TimelineError, clipped
 from timeline.exceptions.inputs import InvalidInput
+from timeline.told_times import told_time
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -133,7 +134,7 @@ class ChangedSince(Refusal):
         super().__init__(remedy or _("Look at it again, and decide anew."))
 
     def _values(self) -> Mapping[str, object]:
-        due = f"{self.scheduled_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        due = told_time(self.scheduled_at)
         return {**super()._values(), "state": pgettext("timeline", self.state), "due": due}
 
 
@@ -151,7 +152,7 @@ class AlreadyDecided(Refusal):
 
     def _values(self) -> Mapping[str, object]:
         who = gettext(" by %(actor)s") % {"actor": self.actor} if self.actor else ""
-        return {**super()._values(), "who": who, "when": f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"}
+        return {**super()._values(), "who": who, "when": told_time(self.at)}
 
 
 class DecidedTooLate(Refusal):
@@ -165,7 +166,7 @@ class DecidedTooLate(Refusal):
         super().__init__(_("It goes on without a decision."))
 
     def _values(self) -> Mapping[str, object]:
-        return {**super()._values(), "when": f"{self.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"}
+        return {**super()._values(), "when": told_time(self.until)}
 
 
 class MoveNotAllowed(TransitionNotAllowed):

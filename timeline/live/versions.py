@@ -30,9 +30,8 @@ Told = tuple[Any, ...]
 
 NEWEST: Final = 100  # Of holds, as in ``sql/mark_everything.sql``.
 
-LET_IN_FOR: Final = (
-    6  # Periods for which who was shown a page may ask whether it has changed, without the view's own look.
-)
+# Periods for which who was shown a page may ask whether it has changed, without the view's own look.
+LET_IN_FOR: Final = 6
 AGES_AFTER: Final = 30  # Seconds after which a page is drawn again in any case: it says how long things take.
 RIGHTS_AFTER: Final = 10  # Seconds after which is looked again at what somebody may do, where nothing has changed.
 NOBODY: Final = "nobody"

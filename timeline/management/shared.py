@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import re
+import shutil
 import signal
 import sys
+import textwrap
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from django.contrib.admin import ModelAdmin, site
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import CharField
 from django.utils.dateparse import parse_duration
 from django.utils.translation import gettext as _
 
@@ -42,6 +45,8 @@ _SHORT: Final = re.compile(r"(\d{1,6})([smhd])")
 
 MOST: Final = 20  # Of each kind.
 WIDTH: Final = 30
+NARROW: Final = 80  # Columns, where there is no terminal.
+NARROWEST: Final = 30
 ENDED_BY_ITS_READER: Final = 128 + signal.SIGPIPE  # As a shell reports it of any program.
 
 
@@ -141,7 +146,7 @@ def found_by(words: str, *, using: str) -> list[EntityRef]:
 
 
 def fields_of(model: type[Model]) -> list[str]:
-    """What timelines declare for it, else what its own admin has; of people otherwise their address and their name."""
+    """What timelines declare for it, else what its own admin has; otherwise address and name of people; else unique texts."""
     label = model._meta.label_lower
     if declared := {name: None for known in registry if known.label == label for name in known.search}:
         return list(declared)
@@ -149,7 +154,8 @@ def fields_of(model: type[Model]) -> list[str]:
     if own is not None and own.search_fields:
         return list(map(str, own.search_fields))
     if not issubclass(model, get_user_model()):
-        return []
+        columns = [column for column in model._meta.concrete_fields if column.unique and not column.primary_key]
+        return [column.name for column in columns if isinstance(column, CharField)]
     person: Any = model
     names = {field.name for field in model._meta.get_fields()}
     return [name for name in (person.get_email_field_name(), person.USERNAME_FIELD) if name in names]
@@ -165,6 +171,32 @@ def _search(model: type[Model], fields: list[str], words: str, using: str) -> li
 
 def _has_just(entity: Model, fields: list[str], words: str) -> bool:
     return any(str(getattr(entity, name.lstrip("^=@"), "")).casefold() == words.casefold() for name in fields)
+
+
+def width_of_terminal() -> int:
+    """How many columns there are: of the terminal, or as ``COLUMNS`` says; 80 where none is."""
+    return shutil.get_terminal_size((NARROW, 24)).columns
+
+
+def shortened(text: str, width: int) -> str:
+    """The beginning of a text that is too long."""
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
+
+
+def wrapped(text: str) -> str:
+    """Break lines between words so that they fit; what goes on is indented by two more. No word is broken."""
+    width = max(width_of_terminal(), NARROWEST)
+    return "\n".join(_broken(line, width) for line in text.split("\n"))
+
+
+def _broken(line: str, width: int) -> str:
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    parts = textwrap.wrap(
+        line, width, subsequent_indent=indent + "  ", break_long_words=False, break_on_hyphens=False, tabsize=4
+    )
+    return "\n".join(parts)
 
 
 class Bar:

@@ -4,14 +4,13 @@ from timeline.models.bulk_action import BulkAction, BulkState
 from timeline.models.decisions import Admission, Hold, Opening, Scope, Then
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event, Wake
-from timeline.models.figures import Figure, RollUp, Total
+from timeline.models.kin import exact_ref
 from timeline.models.machine_rows import Edge, RunEntry
 from timeline.models.run import TimelineRun
-from timeline.models.spelling import exact_ref
 from timeline.models.state_field import StateField, known_states
 from timeline.models.task import ScheduledTask
 from timeline.models.task_records import LogEntry, StepKind, StepRecord
-from timeline.models.upkeep import Answer, Identity, Pace, Sign, Sweep
+from timeline.models.upkeep import Answer, Figure, Identity, Pace, RollUp, Sign, Sweep, Total
 
 __all__ = [
     "Admission",

@@ -12,7 +12,7 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.ids import uuid7
 from timeline.models.columns import in_range
-from timeline.models.spelling import sought
+from timeline.models.kin import sought
 from timeline.timing import EARLIEST, LATEST
 from timeline.timing.offsets import Offset
 

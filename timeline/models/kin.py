@@ -1,4 +1,4 @@
-"""Kin: all names of an entity, one for each model of its family. Rows of an entity have to be looked for under all of them."""
+"""Names of an entity: all that it has in its family, those that one reads rows by, and the one spelling of each."""
 
 from __future__ import annotations
 
@@ -6,13 +6,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
-from timeline.models.entities import EntityRef, label_of, model_of, naming, ref_of, ref_with
+from timeline.exceptions import WrongEntity
+from timeline.models.entities import (
+    MAX_ID,
+    MAX_LABEL,
+    NO_ENTITY,
+    EntityRef,
+    has_several_columns,
+    label_of,
+    model_of,
+    naming,
+    ref_of,
+    ref_with,
+)
 from timeline.models.families import Bridge, families, relatives
 from timeline.models.statements import target_of
+from timeline.registry import registry
 
 Names = tuple[EntityRef, ...]
 
@@ -119,3 +133,42 @@ def keys_within(model: type[Model], refs: Iterable[EntityRef]) -> list[Any]:
             field.run_validators(key)
             keys.append(key)
     return keys
+
+
+def exact_ref(label: str, key: str) -> EntityRef | None:
+    """The name of an entity from given text, both empty: the system; None: no row names one so (``017``). No query."""
+    ref = EntityRef(label, key)
+    if ref == NO_ENTITY:
+        return ref
+    fits = 0 < len(label) <= MAX_LABEL and 0 < len(key) <= MAX_ID
+    if not fits or label != label.lower() or not can_be_stored(label + key):
+        return None
+    model = model_of(label)
+    if model is None:
+        return ref
+    try:
+        return ref if not has_several_columns(model) and ref_with(model, key) == ref else None
+    except WrongEntity:
+        return None
+
+
+def can_be_stored(text: str) -> bool:
+    """Whether all databases can store it: PostgreSQL has no NUL, and half a surrogate pair has no encoding."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\x00" not in text
+
+
+def sought(text: str, *, using: str) -> Q:
+    """Condition for tasks: of this entity (``17``, or ``accounts.user 17`` by any model of its family), or with this id."""
+    label, _space, key = text.partition(" ")
+    labels = sorted({definition.label for definition in registry})
+    condition = Q(entity_label__in=labels, entity_id=text)
+    if key and "." in label:
+        condition |= about_entity(EntityRef(label.lower(), key.strip()), using=using)
+    try:
+        return condition | Q(pk=UUID(text))
+    except ValueError:
+        return condition

@@ -74,21 +74,13 @@ class RunEntry(models.Model):
 
 @dataclass(frozen=True, slots=True)
 class RowsToPlan:
-    """
-    The rows from which runs are planned. Ended rows of earlier visits to a state are left out: all moves cost the same.
+    """The rows from which runs are planned. Ended rows of earlier visits to a state are left out: all moves cost the same."""
 
-    Args:
-        whole: Ids of runs of which all rows are read.
-        in_states: Ids of runs of which open rows are read, and of ended ones those with the following keys.
-        others: Keys of tasks that are not bound to states.
-        visits: Which rows of bound tasks: the occurrences of the present visits.
-    """
-
-    whole: list[UUID]
-    in_states: list[UUID]
-    others: list[str]
+    whole: list[UUID]  # Runs of which all rows are read.
+    in_states: list[UUID]  # Runs of which open rows are read, and of ended ones those with the following keys.
+    others: list[str]  # Keys of tasks that are not bound to states.
     bound: list[str]
-    visits: list[str]
+    visits: list[str]  # Which rows of bound tasks: the occurrences of the present visits.
 
 
 def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:

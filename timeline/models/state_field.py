@@ -204,9 +204,6 @@ def known_states(states: Iterable[str], *, field: str = "state", name: str = "")
         states: All states of the machine: its ``StrEnum``, or text. Keep it in a module that both models and timelines import.
         field: Name of the ``StateField``.
         name: Name of the constraint; empty: made of the names of the model and the field.
-
-    Raises:
-        DefinitionError: if there is no state.
     """
     known = sorted({as_text(state) for state in states})
     if not known:

@@ -10,7 +10,7 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.reading.explanation import life, why
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
-from timeline.timing import in_utc
+from timeline.timing import told_time
 
 
 def changes_since(task: ScheduledTask, seq: int, *, using: str, payload: bool = True, people: bool = True) -> list[str]:
@@ -28,14 +28,16 @@ def changes_since(task: ScheduledTask, seq: int, *, using: str, payload: bool = 
         later = later and without_people(later)
     told = list(life(task, log))
     if not told and log:
-        told = [_("Since %(at)s it is %(state)s.") % {"at": in_utc(log[-1].at), "state": State(log[-1].to_state).label}]
+        told = [
+            _("Since %(at)s it is %(state)s.") % {"at": told_time(log[-1].at), "state": State(log[-1].to_state).label}
+        ]
     return [*told, *_carried_on(later)]
 
 
 def _carried_on(later: ScheduledTask | None) -> Iterator[str]:
     if later is None:
         return
-    told = {"at": in_utc(later.created_at), "number": later.revision, "why": why(later)}
+    told = {"at": told_time(later.created_at), "number": later.revision, "why": why(later)}
     if later.reason_code == ReasonCode.OPERATOR and later.reason:
         yield _("Revision %(number)s carries on for it since %(at)s: %(why)s.") % told
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import connections, router
 from django.db.models import Count, Exists, F, OuterRef, QuerySet, Window
 from django.db.models.functions import RowNumber
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -31,13 +33,12 @@ from timeline.reading.attention import (
     asks_of_waiting,
     told_count,
 )
-from timeline.reading.old_snapshots import OldSnapshot, old_snapshot
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 from timeline.store.multi_query import Words, gather
 from timeline.store.triggers import missing_among
-from timeline.timing.offsets import in_utc
+from timeline.timing import told_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -48,6 +49,80 @@ EARLIER: Final = timedelta(weeks=1)  # A discarded task is found if it was due a
 MOST_NAMED: Final = 10  # Timelines, or tasks, in a sentence.
 MOST_COMMANDS: Final = 3  # Commands in a sentence.
 LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
+
+
+LONG: Final = timedelta(minutes=5)  # A shorter transaction is nothing to tell.
+MANY: Final = 50_000  # Dead rows: about 17,000 tasks that were run meanwhile.
+TRANSACTIONS: Final = 1_000  # Where it is not known since when: so many have begun since.
+LONGEST: Final = 80  # Characters of a query.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OldSnapshot:
+    """The oldest snapshot, and who holds it."""
+
+    kind: str  # ``session``, ``prepared`` (a prepared transaction) or ``slot`` (of replication).
+    name: str  # The user of the session or transaction; the name of the slot.
+    pid: int | None
+    since: datetime | None  # When the transaction began; None: not known, or a slot.
+    asked_at: datetime | None  # When its last query did.
+    state: str  # Of the session, such as ``idle in transaction``; empty: not known.
+    dead_rows: int  # Of the table of tasks.
+    query: str  # The beginning of the last. It may contain people's data: show it to operators only.
+
+    def as_data(self) -> dict[str, Any]:
+        names = ("kind", "name", "pid", "since", "asked_at", "state", "dead_rows")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def told(self) -> str:
+        """What it is and what to do, in a sentence, without the query."""
+        parts = {
+            "name": self.name,
+            "pid": self.pid,
+            "at": told_time(self.since) if self.since is not None else "",
+            "count": number_format(self.dead_rows, force_grouping=True),
+        }
+        return self._sentence() % parts
+
+    def _sentence(self) -> str:
+        if self.kind == "slot":
+            return _(
+                "The replication slot %(name)s holds an old snapshot, so PostgreSQL keeps %(count)s dead rows of tasks, and "
+                "polls slow down. See to its reader, or drop the slot."
+            )
+        if self.kind == "prepared":
+            return _(
+                "A transaction that %(name)s prepared at %(at)s has not ended, so PostgreSQL keeps %(count)s dead rows of "
+                "tasks, and polls slow down. Commit it, or roll it back."
+            )
+        if self.since is None:
+            return _(
+                "Session %(pid)s of %(name)s holds an old snapshot, so PostgreSQL keeps %(count)s dead rows of tasks, and "
+                "polls slow down. End its transaction, or let it read from a replica."
+            )
+        return _(
+            "Session %(pid)s of %(name)s is in a transaction since %(at)s, so PostgreSQL keeps %(count)s dead rows of tasks, "
+            "and polls slow down. End it, or let it read from a replica."
+        )
+
+
+def old_snapshot(*, using: str) -> OldSnapshot | None:
+    """The oldest snapshot, if held for five minutes while many rows are dead; None on SQLite. One statement."""
+    dialect = dialect_of(using)
+    if dialect.has_one_writer:
+        return None
+    asked: dict[str, Any] = {"long": LONG, "many": MANY, "transactions": TRANSACTIONS, "longest": LONGEST}
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("snapshot_holder"), asked)
+        row = cursor.fetchone()
+    return _read(json.loads(row[0])) if row else None
+
+
+def _read(found: dict[str, Any]) -> OldSnapshot:
+    times = {name: datetime.fromisoformat(at) if (at := found[name]) else None for name in ("since", "asked_at")}
+    texts = {name: " ".join((found[name] or "").split()) for name in ("name", "state", "query")}
+    return OldSnapshot(**{**found, **times, **texts})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,12 +297,12 @@ def troubles_of_clocks(now: datetime, using: str, *, is_polled: bool) -> Iterato
         yield _(
             "A clock was ahead when the next runs of %(timelines)s were made: none begins before %(at)s. See that all clocks "
             "are right. To begin sooner, give the timelines other names."
-        ) % {"timelines": _named(until), "at": in_utc(min(until.values()))}
+        ) % {"timelines": _named(until), "at": told_time(min(until.values()))}
     if missed:
         yield _(
             "A time of %(timelines)s has passed and no run of it began, the first on %(at)s. Polls begin runs; see that they "
             "succeed."
-        ) % {"timelines": _named(missed), "at": in_utc(min(missed.values()))}
+        ) % {"timelines": _named(missed), "at": told_time(min(missed.values()))}
 
 
 def _named(names: Iterable[str]) -> str:

@@ -25,8 +25,8 @@ from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold
 from timeline.registry import registry
-from timeline.timing import in_utc
-from timeline.timing.offsets import told_apart
+from timeline.timing import told_time
+from timeline.told_times import told_apart
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -158,9 +158,9 @@ def _origin(task: ScheduledTask, now: datetime) -> str:
     if task.revision > 1:
         what = _("%(what)s (revision %(number)s)") % {"what": what, "number": task.revision}
     if task.run is None:
-        said = _("%(what)s was scheduled ad hoc on %(at)s") % {"what": what, "at": in_utc(task.created_at)}
+        said = _("%(what)s was scheduled ad hoc on %(at)s") % {"what": what, "at": told_time(task.created_at)}
     else:
-        told = {"what": what, "timeline": task.run.timeline, "at": in_utc(task.run.started_at)}
+        told = {"what": what, "timeline": task.run.timeline, "at": told_time(task.run.started_at)}
         if task.run.started_at > (
             task.finished_at or now
         ):  # As the clock's next run, of which somebody ran a task before.
@@ -176,17 +176,17 @@ def _origin(task: ScheduledTask, now: datetime) -> str:
 def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
     first = _first_due(task, log)
     was = task.state in FINAL or first != task.scheduled_at
-    said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(first)}
+    said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": told_time(first)}
     if first == task.planned_at != task.nominal_at:  # By its window, or spread.
-        said += _(", moved from %(at)s") % {"at": in_utc(task.nominal_at)}
+        said += _(", moved from %(at)s") % {"at": told_time(task.nominal_at)}
     elif first != task.nominal_at:  # Who decided so, if anybody, is told below.
         would = _("by its schedule it would be due on %(at)s")
         would_have = _("by its schedule it would have been due on %(at)s")
-        said += "; " + (would_have if was else would) % {"at": in_utc(task.planned_at or task.nominal_at)}
+        said += "; " + (would_have if was else would) % {"at": told_time(task.planned_at or task.nominal_at)}
     if rule := _rule(task):
         said += f": {rule}"
     if task.anchor.startswith("field:") and task.anchor_value:
-        said += f" ({task.anchor.removeprefix('field:')}: {in_utc(task.anchor_value)})"
+        said += f" ({task.anchor.removeprefix('field:')}: {told_time(task.anchor_value)})"
     return f"{said}."
 
 
@@ -234,7 +234,7 @@ def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
 
 def _began(task: ScheduledTask, entry: LogEntry) -> str:
     """A sentence on an attempt that ended before its handler."""
-    told = {"number": entry.attempt, "at": in_utc(entry.at), "worker": task.worker}
+    told = {"number": entry.attempt, "at": told_time(entry.at), "worker": task.worker}
     if task.worker and entry.attempt == task.attempt:
         return _("Attempt %(number)s began on %(at)s by %(worker)s, and did not enter its handler.") % told
     return _("Attempt %(number)s began on %(at)s, and did not enter its handler.") % told
@@ -242,7 +242,7 @@ def _began(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
     """A sentence on a move that ends nothing; empty for moves that need no words."""
-    told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
+    told = {"number": entry.attempt, "at": told_time(entry.at), "why": _reason(entry), "worker": task.worker}
     if entry.to_state == State.ACTIVE:
         if task.worker and entry.attempt == task.attempt:
             return _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
@@ -259,20 +259,23 @@ def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
 def _changed(entry: LogEntry) -> Iterator[str]:
     if _is_move(entry):
         said = _("On %(at)s it was moved from %(before)s to %(later)s") % {
-            "at": in_utc(entry.at),
-            "before": in_utc(datetime.fromisoformat(entry.detail["scheduled_at_before"])),
-            "later": in_utc(datetime.fromisoformat(entry.detail["scheduled_at"])),
+            "at": told_time(entry.at),
+            "before": told_time(datetime.fromisoformat(entry.detail["scheduled_at_before"])),
+            "later": told_time(datetime.fromisoformat(entry.detail["scheduled_at"])),
         }
         if why := retold(entry):
             said += f": {why}"
         yield f"{_with_actor(said, entry.actor)}."
     elif "redriven" in entry.detail:
-        yield _("On %(at)s it was decided to run it again: %(why)s.") % {"at": in_utc(entry.at), "why": _reason(entry)}
+        yield _("On %(at)s it was decided to run it again: %(why)s.") % {
+            "at": told_time(entry.at),
+            "why": _reason(entry),
+        }
     elif "resend" in entry.detail:
-        yield _("On %(at)s its message was sent again.") % {"at": in_utc(entry.at)}
+        yield _("On %(at)s its message was sent again.") % {"at": told_time(entry.at)}
     elif "grace" in entry.detail:
         yield _("On %(at)s its lease had run out; its worker was there, and was given a little longer.") % {
-            "at": in_utc(entry.at)
+            "at": told_time(entry.at)
         }
 
 
@@ -281,7 +284,7 @@ def _is_move(entry: LogEntry) -> bool:
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
-    told = {"at": in_utc(entry.at), "result": _as_json(task.result), "why": _reason(entry)}
+    told = {"at": told_time(entry.at), "result": _as_json(task.result), "why": _reason(entry)}
     if entry.reason_code == ReasonCode.SHADOW:
         return _("It would have run on %(at)s: its timeline was in shadow, so its handler was not entered.") % told
     if entry.reason_code == ReasonCode.THEN and (error := entry.detail.get("error")):
@@ -345,9 +348,9 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
     if asked := who_decides(task):
         yield asked
     elif rest := _RESTS.get((task.state, task.reason_code)):
-        yield str(rest) % {"at": in_utc(task.scheduled_at)}
+        yield str(rest) % {"at": told_time(task.scheduled_at)}
     elif task.scheduled_at > now:
-        yield _("It waits for its time, %(at)s.") % {"at": in_utc(task.scheduled_at)}
+        yield _("It waits for its time, %(at)s.") % {"at": told_time(task.scheduled_at)}
     elif is_held:
         yield _("It is due, and runs when nothing holds it any more.")
     elif task.state in _REST:
@@ -369,7 +372,7 @@ def _told_by_features(task: ScheduledTask, using: str) -> Iterator[str]:
 def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
     later = ScheduledTask.objects.using(using).filter(previous=task).order_by("revision").first()
     if later is not None:
-        told = {"id": later.pk, "state": State(later.state).label, "at": in_utc(later.scheduled_at)}
+        told = {"id": later.pk, "state": State(later.state).label, "at": told_time(later.scheduled_at)}
         yield _("Its next revision, %(id)s, is %(state)s, due on %(at)s.") % told
     elif (followed := series_after(task, using=using)) is not None:
         yield followed

@@ -45,9 +45,8 @@ _PERIOD: Final[Mapping[str, Promise]] = {
     "month": gettext_lazy("one run a month"),
 }
 
-SAMPLE: Final = (
-    100  # So many of the last ends are read for each task and final state. The median and the last end are of these.
-)
+# So many of the last ends are read for each task and final state. The median and the last end are of these.
+SAMPLE: Final = 100
 
 
 def rules_of(definition: Definition) -> Iterator[str]:
@@ -81,27 +80,17 @@ class StartEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskEntry:
-    """
-    A task; an empty ``title`` or ``when``: it has none.
-
-    Args:
-        last_end_at: When one of the tasks that were due last ended; None: none did.
-        last_reason: Why, as a code.
-        seconds: Median duration of attempts that completed it lately.
-        dead_letters: How many are discarded, and not redriven.
-        limit: How many may run at the same time, in words; empty: any number.
-        held, waiting: How many places of its limit it holds, and how many tasks wait for one.
-    """
+    """A task; an empty ``title`` or ``when``: it has none. ``held`` and ``waiting``: places of its limit."""
 
     name: str
     doc: str
     when: str
-    last_end_at: datetime | None
+    last_end_at: datetime | None  # When one of the tasks that were due last ended; None: none did.
     last_end: str
-    last_reason: str
-    seconds: float | None
-    dead_letters: int
-    limit: str = ""
+    last_reason: str  # As a code.
+    seconds: float | None  # Median duration of attempts that completed it lately.
+    dead_letters: int  # How many are discarded, and not redriven.
+    limit: str = ""  # How many may run at the same time, in words; empty: any number.
     held: int = 0
     waiting: int = 0
     title: str = ""

@@ -28,35 +28,24 @@ MOST: Final = 100  # Workers that are listed.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """
-    The numbers of a database at one moment. A count of tasks stops at ``MAX_COUNTED``.
+    """The numbers of a database at one moment. A count of tasks stops at ``MAX_COUNTED``."""
 
-    Args:
-        totals: Endings of each kind of task since counting began, in the order in which kinds were first counted.
-        uncounted: Numbers of the log that are not counted into totals yet.
-        available: Task key → tasks that a worker may start, for each kind that this process knows.
-        stuck: Claimed or active tasks whose lease ran out three polls ago.
-        overdue: Due for longer than two polls, not on hold, and waiting for no place of a limit.
-        waiting: How much waits for a person; endpoints of webhooks have a gauge of their own.
-        polled_at: Last sign of a poller, by the database's real clock; None: never.
-        workers: How many gave a sign and were not found to be gone.
-        workers_missed: How many of them have an overdue sign.
-    """
-
-    totals: list[Total]
-    uncounted: int
-    available: dict[str, int]
+    totals: list[
+        Total
+    ]  # Endings of each kind of task since counting began, in the order in which it was first counted.
+    uncounted: int  # Numbers of the log that are not counted into totals yet.
+    available: dict[str, int]  # Task key → tasks that a worker may start, for each kind that this process knows.
     pending: int
     active: int
-    stuck: int
-    overdue: int
+    stuck: int  # Claimed or active tasks whose lease ran out three polls ago.
+    overdue: int  # Due for longer than two polls, not on hold, and waiting for no place of a limit.
     oldest_overdue_at: datetime | None
     holds: int
-    polled_at: datetime | None
-    workers: int
-    workers_missed: int
+    polled_at: datetime | None  # Last sign of a poller, by the database's real clock; None: never.
+    workers: int  # How many gave a sign and were not found to be gone.
+    workers_missed: int  # How many of them have an overdue sign.
     signed_at: datetime | None
-    waiting: Waiting
+    waiting: Waiting  # How much waits for a person; endpoints of webhooks have a gauge of their own.
 
 
 def measure(*, now: datetime, using: str) -> Measured:

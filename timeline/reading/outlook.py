@@ -84,12 +84,7 @@ def ahead_of(runs: Iterable[TimelineRun], *, using: str, entities: Mapping[Entit
 
 
 def preview(*, timeline: str, entity: Model | None, started_at: datetime | None, now: datetime) -> list[Outlook]:
-    """
-    List the tasks that a run would have if it started now, the soonest first; those whose anchor is not set come last.
-
-    Raises:
-        UnknownTimeline, WrongEntity, UnreadableEntity, NaiveDatetime, DateOutOfRange.
-    """
+    """List the tasks that a run would have if it started now, the soonest first; those whose anchor is not set come last."""
     definition = registry.timeline(timeline)
     begin = now if started_at is None else check_time("started_at", started_at)
     ref = ref_of(entity, definition.label)

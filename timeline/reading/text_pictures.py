@@ -22,8 +22,8 @@ from timeline.reading.outlook import foreseen
 from timeline.reading.reason_texts import recall
 from timeline.reading.timeline_pictures import guards_of, starts_of
 from timeline.registry import registry
-from timeline.timing import in_utc
-from timeline.timing.offsets import told_apart, where_apart
+from timeline.timing import told_time
+from timeline.told_times import told_apart, where_apart
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -66,7 +66,7 @@ def _drawn(entity: Model | EntityRef | None, *, now: datetime, using: str) -> li
         lines.append((item.expected_at, _line("┄", item.expected_at, item.task_key, width, said)))
     before = [line for at, line in lines if at is not None and at <= now]
     later = [line for at, line in lines if at is None or at > now]
-    mark, nothing = _("now: %(at)s") % {"at": in_utc(now)}, _("nothing ahead")
+    mark, nothing = _("now: %(at)s") % {"at": told_time(now)}, _("nothing ahead")
     return [str(ref_of(entity)), *before, f"  ── {mark} ──", *(later or [f"  {nothing}"])]
 
 
@@ -75,16 +75,17 @@ def _moment(task: ScheduledTask) -> datetime:
 
 
 def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) -> str:
-    moment = in_utc(at).removesuffix(" UTC") if at else pgettext("timeline", "some day").ljust(16) + where_apart("   ")
+    moment = (
+        told_time(at).removesuffix(" UTC") if at else pgettext("timeline", "some day").ljust(16) + where_apart("   ")
+    )
     return f"  {sign} {moment}  {task_key:<{width}}  {said}"
 
 
 def _said(task: ScheduledTask, held: str) -> str:
     reason = "; ".join(filter(None, [held, standing(task)]))
     if task.reason_code == ReasonCode.ERROR and task.error:
-        reason = (
-            f"{task.error.partition(':')[0]}: {reason}"  # A message without the class of its error may be "'name'".
-        )
+        # A message without the class of its error may be "'name'".
+        reason = f"{task.error.partition(':')[0]}: {reason}"
     state = str(State(task.state).label)
     said = f"{state} ({reason})" if reason else state
     return _marked(said, task.task_key) if task.is_open else said

@@ -14,7 +14,7 @@ from timeline.reading.reason_texts import retold_end
 from timeline.reading.timeline_pictures import starts_of
 from timeline.registry import registry
 from timeline.suggestions import near
-from timeline.timing import in_utc
+from timeline.timing import told_time
 
 MOST_NAMED: Final = 5
 
@@ -37,18 +37,18 @@ def _of_open(run: TimelineRun, using: str) -> str:
     if dates := _empty(run, using):
         return _told_empty(run, dates)
     said = _("Its run of %(timeline)s is open since %(at)s, and has nothing to do.")
-    return said % {"timeline": run.timeline, "at": in_utc(run.started_at)}
+    return said % {"timeline": run.timeline, "at": told_time(run.started_at)}
 
 
 def _of_ended(run: TimelineRun) -> str:
     if run.ended_at is None:
         return ""
-    told = {"timeline": run.timeline, "at": in_utc(run.ended_at), "why": retold_end(run)}
+    told = {"timeline": run.timeline, "at": told_time(run.ended_at), "why": retold_end(run)}
     return _("Its run of %(timeline)s ended on %(at)s: %(why)s.") % told
 
 
 def _told_empty(run: TimelineRun, dates: Iterable[str]) -> str:
-    told = {"timeline": run.timeline, "at": in_utc(run.started_at), "dates": _listed(dates)}
+    told = {"timeline": run.timeline, "at": told_time(run.started_at), "dates": _listed(dates)}
     return (
         _("Its run of %(timeline)s is open since %(at)s; empty is %(dates)s. A row is made as soon as it is set.")
         % told

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connections
 from django.http import HttpRequest
 
-from timeline.models.spelling import can_be_stored
+from timeline.models.kin import can_be_stored
 
 
 class NamesNobody(Exception):

@@ -121,12 +121,7 @@ class StoryClock:
         seconds: float = 0,
     ) -> list[ScheduledTask]:
         """
-        Move story time on, running what falls due on the way.
-
-        Args:
-            delta: Exact duration.
-            months, weeks, days: Calendar units, in the current time zone.
-            hours, minutes, seconds: Exact units.
+        Move story time on by calendar units of the current time zone and exact ones, running what falls due on the way.
 
         Returns:
             The tasks run, in order, with their outcomes; a task that was retried is in it more than once.
@@ -139,10 +134,7 @@ class StoryClock:
 
     def run_until(self, until: datetime | Callable[[], object]) -> list[ScheduledTask]:
         """
-        Move story time to a moment, or from due task to due task until a condition holds.
-
-        Args:
-            until: A moment (aware), or a function asked after each task.
+        Move story time to an aware moment, or from due task to due task until a condition, asked after each, holds.
 
         Returns:
             The tasks run, in order, with their outcomes.
@@ -170,12 +162,7 @@ class StoryClock:
         return ran
 
     def run_next(self) -> ScheduledTask | None:
-        """
-        Move story time to the next task and run it; None if there is none.
-
-        Raises:
-            Exception: what its handler raised, unless ``raises`` is False.
-        """
+        """Move story time to the next task and run it; None if there is none. Raises what its handler raised, if ``raises``."""
         self._scope.begin()
         while (task := self._next(None)) is not None:
             if ran := self._run(task):

@@ -17,13 +17,13 @@ from timeline.timing.offsets import (
     day_of,
     distances_of_days,
     distances_of_moments,
-    in_utc,
     offset_of,
 )
 from timeline.timing.repeats import LONGEST_SPREAD, Repeat, is_spread, share_of
 from timeline.timing.states import OF_STATE, Backoff, anchor_of, states_in, told_states
 from timeline.timing.whens import RUN_START, Approval, NamesTask, When, after, at, before, each_of, every, on
 from timeline.timing.windows import Window, window
+from timeline.told_times import in_utc, told_time
 
 __all__ = [
     "EARLIEST",
@@ -59,6 +59,7 @@ __all__ = [
     "share_of",
     "states_in",
     "told_states",
+    "told_time",
     "wait_for",
     "window",
 ]

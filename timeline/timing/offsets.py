@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import calendar
-import re
-from collections.abc import Callable, Iterable, Iterator
-from contextvars import ContextVar
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
@@ -36,12 +34,9 @@ class Offset:
 
     def apply(self, anchor: datetime, zone: tzinfo) -> datetime:
         """
-        Go that far from an aware anchor, in the zone whose wall clock counts calendar units. In UTC.
+        Go that far from an aware anchor, in the zone whose wall clock counts calendar units. In UTC; ``DateOutOfRange``.
 
         A time that a clock change skips is later by as much as the clock jumped; of one that comes twice, the first counts.
-
-        Raises:
-            DateOutOfRange: if the result is outside 1970–9000.
         """
         try:
             there = self._on_the_calendar(anchor, zone) if self.months or self.days else anchor
@@ -224,36 +219,11 @@ def _from_utc(moment: datetime, zone: tzinfo) -> timedelta | None:
     return moment.astimezone(zone).utcoffset()
 
 
-_MARK: Final = "\x1f"  # Around what is left out unless times are told apart.
-_PART: Final = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
-_MOMENT: Final = re.compile(rf"(\d{{4}}-\d\d-\d\d \d\d:\d\d){_MARK}:(\d\d){_MARK}")
-
-_asked: ContextVar[bool] = ContextVar("timeline_telling_apart", default=False)
-
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 # The largest distances of time zones from UTC.
 BEHIND: Final = timedelta(hours=12)
 AHEAD: Final = timedelta(hours=14)
-
-
-def where_apart(text: str) -> str:
-    """A text that is shown only within ``told_apart``, and there only if times have their seconds."""
-    return f"{_MARK}{text}{_MARK}" if _asked.get() else ""
-
-
-def told_apart(tell: Callable[[], Iterable[str]]) -> list[str]:
-    """Lines with seconds in the times of ``in_utc`` if two are of the same minute; an outer answer counts as a whole."""
-    if _asked.get():
-        return list(tell())
-    token = _asked.set(True)
-    try:
-        lines = list(tell())
-    finally:
-        _asked.reset(token)
-    moments = {found for line in lines for found in _MOMENT.findall(line)}
-    kept = r"\1" if len(moments) > len({minute for minute, _second in moments}) else ""
-    return [_PART.sub(kept, line) for line in lines]
 
 
 def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str) -> datetime | None:
@@ -270,12 +240,6 @@ def day_of(instant: datetime) -> date | None:
     at = instant.astimezone(UTC)
     first = (at - BEHIND - timedelta(microseconds=1)).date() + timedelta(days=1)
     return first if first == (at + AHEAD).date() else None
-
-
-def in_utc(at: datetime) -> str:
-    """Write a moment for people, in UTC: to the minute, or, within ``told_apart``, to the second where that tells more."""
-    at = at.astimezone(UTC)
-    return f"{at:%Y-%m-%d %H:%M}{where_apart(f'{at::%S}')} UTC"
 
 
 def check_time(field_name: str, value: datetime) -> datetime:

@@ -256,9 +256,6 @@ def each_of(task: NamesTask, /) -> When:
     """
     Once for each occurrence that a task of the same timeline fans out (``self.fan_out(…)`` in its handler), at once when that
     task completes.
-
-    Args:
-        task: The task that fans out.
     """
     if not _names_task(task):
         problem = (f"each_of({task!r}) names no task.", "Give the task of this timeline that fans out.")
@@ -288,9 +285,7 @@ def every(
     All times count from the first, so they do not drift; times that have passed when a row ends are skipped.
 
     Args:
-        delta: Exact duration.
-        years, months, weeks, days: Whole calendar units.
-        hours, minutes, seconds: Exact units.
+        delta, years, …: The interval, in the units of ``after``.
         first: How long after the run's start the first row is due; left out: one interval.
         most: At most so many rows, 1,000 or fewer. Left out: until the run ends, or ``until`` is true.
         until: Checked when a row is about to run: if true, this row is cancelled (``until``), and the series ends. A
@@ -319,15 +314,7 @@ def before(
     minutes: float = 0,
     seconds: float = 0,
 ) -> When:
-    """
-    So long before a date of the entity.
-
-    Args:
-        anchor: Name of a date or datetime field of the entity.
-        delta: Exact duration.
-        years, months, weeks, days: Whole calendar units.
-        hours, minutes, seconds: Exact units.
-    """
+    """So long before a date of the entity: ``anchor`` is the name of a date or datetime field. Units are those of ``after``."""
     offset, problems = read_offset(years, months, weeks, days, delta, hours, minutes, seconds)
     if not offset:
         problems = (*problems, ("before() without a distance.", "Give one, e.g. days=5, or use at()."))
@@ -393,8 +380,7 @@ def on(
 
     Args:
         states: One state, or several.
-        years, months, weeks, days: Whole calendar units after the entry.
-        hours, minutes, seconds: Exact units.
+        years, …: How long after the entry, in the units of ``after``.
         backoff: For a timer: a ``Retry``, instead of a distance. The timer comes later with each try.
         spent: The event that comes instead, at once, when ``max_attempts`` tries have been used.
     """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from timeline.suggestions import did_you_mean
+from timeline.conf import check_kind, check_positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,38 +39,13 @@ class Settings:
     TIMEOUT: timedelta = timedelta(seconds=10)
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
-    "ALLOW_LOOPBACK": (bool,),
-    "CA_FILE": (str, type(None)),
-    "CONCURRENCY": (int,),
-    "KEYS": (list, tuple),
-    "LOOK_AGAIN": (timedelta,),
-    "PER_ENDPOINT": (int,),
-    "PORTS": (list, tuple),
-    "TIMEOUT": (timedelta,),
-}
-
-
 def get_settings() -> Settings:
     """Read ``TIMELINE_WEBHOOKS`` as it is now; ``ImproperlyConfigured`` for an unknown name or a wrong kind."""
     given: dict[str, Any] = getattr(settings, "TIMELINE_WEBHOOKS", {})
     if not isinstance(given, dict):
         raise ImproperlyConfigured(f"TIMELINE_WEBHOOKS is {given!r:.60}. Make it a dict.")
     for name, value in given.items():
-        _check(name, value)
+        said = f"of type {type(value).__name__}"  # Not which: among them are keys.
+        check_kind("TIMELINE_WEBHOOKS", Settings, name, value, instead=said)
+        check_positive("TIMELINE_WEBHOOKS", name, value)
     return Settings(**given)
-
-
-def _check(name: str, value: object) -> None:
-    """See that a value fits. What is wrong with one is said without it: among them are keys."""
-    if name not in _KINDS:
-        known = [field.name for field in fields(Settings)]
-        meant = did_you_mean(name, known)
-        said = f"TIMELINE_WEBHOOKS[{name!r}] is not a setting. {meant} Known: {', '.join(known)}."
-        raise ImproperlyConfigured(" ".join(said.split()))
-    wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
-    if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
-        problem = f"TIMELINE_WEBHOOKS[{name!r}] is of type {type(value).__name__}. Give a value of type {wanted}."
-        raise ImproperlyConfigured(problem)
-    if (isinstance(value, timedelta) and value <= timedelta(0)) or (type(value) is int and value < 1):
-        raise ImproperlyConfigured(f"TIMELINE_WEBHOOKS[{name!r}] is {value!r}. Give a positive value.")

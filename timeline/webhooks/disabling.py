@@ -73,18 +73,11 @@ def _alert(endpoint: Endpoint, cancelled: int, now: datetime, using: str) -> Non
 
 def enable(endpoint: Endpoint, *, now: datetime, using: str) -> None:  # noqa: ARG001 (the signature of what is done to one)
     """Send to it again, from now on. What was cancelled meanwhile is sent by ``replay``."""
-    endpoint.disabled_at, endpoint.disabled_code, endpoint.disabled_reason = None, "", ""
-    endpoint.failures, endpoint.failing_since, endpoint.probe_at, endpoint.quiet_until = 0, None, None, None
-    changed = [
-        "disabled_at",
-        "disabled_code",
-        "disabled_reason",
-        "failures",
-        "failing_since",
-        "probe_at",
-        "quiet_until",
-    ]
-    endpoint.save(using=using, update_fields=changed)
+    as_new: dict[str, Any] = {"disabled_at": None, "disabled_code": "", "disabled_reason": "", "failures": 0}
+    as_new |= {"failing_since": None, "probe_at": None, "quiet_until": None}
+    for name, value in as_new.items():
+        setattr(endpoint, name, value)
+    endpoint.save(using=using, update_fields=[*as_new])
 
 
 def rotate(endpoint: Endpoint, *, now: datetime, using: str) -> str:
@@ -119,35 +112,15 @@ def replay(
     if since is not None and until is not None and since >= until:
         raise InvalidInput("until", _("it is not after since."), _("Give a later time."))
     with atomic(using=using):
-        return _replay(
-            Endpoint.objects.using(using).select_for_update(no_key=True).get(pk=endpoint.pk),
-            since=since,
-            until=until,
-            only=only,
-            missed=missed,
-            now=now,
-            using=using,
-        )
-
-
-def _replay(
-    endpoint: Endpoint,
-    *,
-    since: datetime | None,
-    until: datetime | None,
-    only: Iterable[int] | None,
-    missed: bool,
-    now: datetime,
-    using: str,
-) -> int:
-    """Of an endpoint that is locked, so that nobody disables it meanwhile, and two replays come one after the other."""
-    if not endpoint.is_enabled:
-        raise InvalidInput("endpoint", _("nothing is sent to it: it is disabled."), _("Enable it first."))
-    rows = replayable(endpoint, since=since, until=until, missed=missed, using=using)
-    if only is not None:
-        rows = rows.filter(pk__in=list(only))
-    again: dict[str, Any] = {"state": State.WAITING, "code": "", "attempts": 0, "ended_at": None, "due_at": now}
-    return rows.update(**again, give_up_at=now + KEPT_UP, leased_until=None, token=None)
+        # Locked, so that nobody disables it meanwhile, and two replays come one after the other.
+        endpoint = Endpoint.objects.using(using).select_for_update(no_key=True).get(pk=endpoint.pk)
+        if not endpoint.is_enabled:
+            raise InvalidInput("endpoint", _("nothing is sent to it: it is disabled."), _("Enable it first."))
+        rows = replayable(endpoint, since=since, until=until, missed=missed, using=using)
+        if only is not None:
+            rows = rows.filter(pk__in=list(only))
+        again: dict[str, Any] = {"state": State.WAITING, "code": "", "attempts": 0, "ended_at": None, "due_at": now}
+        return rows.update(**again, give_up_at=now + KEPT_UP, leased_until=None, token=None)
 
 
 def replayable(

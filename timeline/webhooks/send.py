@@ -38,9 +38,8 @@ from timeline.webhooks.secrets import decrypted
 from timeline.webhooks.upkeep import SIGN_EVERY, give_sign, prune_deliveries, take_leave
 from timeline.worker.process import worker_name
 
-OLD: Final = (
-    30.0  # Seconds after its claim when a delivery is given back rather than begun: its lease may run out under way.
-)
+# Seconds after its claim when a delivery is given back rather than begun: its lease may run out under way.
+OLD: Final = 30.0
 ASKED_TO_WAIT: Final = 1_000_000  # Stands for more failures than there can be: nothing more of the claim is sent there.
 SUSPECT: Final = 4  # Of so many deliveries under way, one at most is to an endpoint that failed last.
 

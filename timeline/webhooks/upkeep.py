@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from timeline.clocks import MachineTime
 from timeline.signals import Trouble
 from timeline.store.isolation_level import atomic
-from timeline.timing import in_utc
+from timeline.timing import told_time
 from timeline.webhooks.models import Attempt, Delivery, SenderSign, State
 
 SIGN_EVERY: Final = 10.0  # Seconds.
@@ -58,7 +58,7 @@ def find_trouble(*, now: datetime, using: str) -> Trouble | None:
     if since is None:
         return None
     text = _("Webhooks: nobody sends the deliveries that wait, the oldest since %(at)s. Start timeline_webhooks.")
-    return Trouble(kind=UNSENT, text=text % {"at": in_utc(since)})
+    return Trouble(kind=UNSENT, text=text % {"at": told_time(since)})
 
 
 def prune_deliveries(*, ended_before: datetime, using: str) -> int:

@@ -176,7 +176,7 @@ def _reason(code: str | None) -> str:
 def _moment(text: str | None) -> str:
     if not text:
         return ""
-    return f"{datetime.fromisoformat(text).astimezone(timezone.get_default_timezone()):%Y-%m-%d %H:%M}"
+    return f"{datetime.fromisoformat(text).astimezone(timezone.get_current_timezone()):%Y-%m-%d %H:%M}"
 
 
 def bulk_id_of(request: HttpRequest) -> UUID:

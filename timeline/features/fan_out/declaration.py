@@ -31,10 +31,7 @@ class FanOut(Protocol):
 
 
 def task_of(definition: Definition, given: object) -> Task[Any, ..., Any]:
-    """
-    The task to fan out: ``given`` is the method (``self.settle``), or what stands for the task on the class. Raises
-    ``InvalidInput`` if it is no task of this class, or not declared with ``each_of``.
-    """
+    """The task to fan out, by its method or what stands for it; ``InvalidInput`` if it is none with ``each_of``."""
     method = given.method if isinstance(given, Task) else getattr(given, "__func__", None)
     named = getattr(method, "__name__", "")
     declared = next((task for task in definition.tasks.values() if task.method_name == named), None)

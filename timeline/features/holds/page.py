@@ -138,7 +138,7 @@ class HoldPages(Pages):
         if not policy.may_hold(request.user):
             raise PermissionDenied
         target = self._target(request)
-        now, zone = self.now_of(request), timezone.get_default_timezone()
+        now, zone = self.now_of(request), timezone.get_current_timezone()
         form = HoldForm(request.POST if request.method == "POST" else None, now=now, zone=zone)
         if request.method == "POST" and form.is_valid() and self._hold(request, target, form, now):
             return HttpResponseRedirect(self._back(target.ref))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from django.utils.translation import gettext as _
 
 from timeline.models import Hold, Then
-from timeline.timing import in_utc
+from timeline.timing import told_time
 
 
 def held_in_words(holds: Iterable[Hold]) -> str:
@@ -18,15 +18,15 @@ def held_in_words(holds: Iterable[Hold]) -> str:
     known = [at for at in ends if at is not None]
     if len(known) < len(ends):
         return _("held until somebody releases it")
-    return _("held until %(at)s") % {"at": in_utc(max(known))}
+    return _("held until %(at)s") % {"at": told_time(max(known))}
 
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:
     """Say what is on hold, from when to when, by whom and why, and what then. ``people``: tell who decided, and their texts."""
     told = {
         "what": hold.what,
-        "since": in_utc(hold.created_at),
-        "until": in_utc(hold.until) if hold.until else "",
+        "since": told_time(hold.created_at),
+        "until": told_time(hold.until) if hold.until else "",
         "actor": hold.actor,
     }
     if hold.lifted_at is not None:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from timeline.features.limits.declaration import Limit, limit_of
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
-from timeline.timing import in_utc
+from timeline.timing import told_time
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -158,5 +158,5 @@ def _place(task: ScheduledTask) -> HeldPlace:
         task_id=str(task.pk),
         task_key=task.task_key,
         state=task.state,
-        since=in_utc(since) if since else "",
+        since=told_time(since) if since else "",
     )

@@ -125,12 +125,7 @@ class Machine(Timeline, abstract=True):
         """
         Count how often this run has entered a state, this time included: ``self.visits(S.OTP_SUBMITTING) >= 3``.
 
-        Args:
-            state: Of the table.
-            since: Only since the run last entered this state; empty: since the run began.
-
-        Raises:
-            InvalidInput: if there is no such state, or the task has no run.
+        ``since``: only since the run last entered that state. ``InvalidInput`` if there is no such state, or no run.
         """
         return self._run_to_count().visits(*self._known(state, since))
 

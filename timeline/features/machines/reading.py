@@ -17,7 +17,7 @@ from timeline.definition import Definition, Table, TableAnswer
 from timeline.models import Event, RunEntry, TimelineRun
 from timeline.payloads import clip
 from timeline.registry import registry
-from timeline.timing import in_utc
+from timeline.timing import told_time
 
 SHOWN = 50  # The latest entries of a run that are shown.
 LONGEST = 300  # The characters of a reason that are shown.
@@ -54,7 +54,7 @@ def state_of(run: TimelineRun) -> str:
     """Say in words in which state the run of a machine is: ``QUEUED since …``; empty: the run is not of a machine."""
     if not run.state or run.state_at is None:
         return ""
-    return _("%(state)s since %(at)s") % {"state": run.state, "at": in_utc(run.state_at)}
+    return _("%(state)s since %(at)s") % {"state": run.state, "at": told_time(run.state_at)}
 
 
 def taken_by(run: TimelineRun) -> list[str]:
@@ -123,7 +123,7 @@ def told_machine(line: MachineLine) -> Iterator[str]:
         if move.actor:
             said = _("%(said)s, by %(actor)s") % {"said": said, "actor": move.actor}
         said = f"{said}: {move.reason}" if move.reason else said
-        yield f"  {in_utc(move.at)}  {said}"
+        yield f"  {told_time(move.at)}  {said}"
 
 
 def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunEntry]]:

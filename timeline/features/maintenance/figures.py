@@ -17,8 +17,8 @@ from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Figure, LogEntry, RollUp, Total
-from timeline.models.figures import Counts
 from timeline.models.task_records import REENTERED
+from timeline.models.upkeep import Counts
 from timeline.store.poll_queries import polling
 
 # Seconds. A duration is in the first bucket whose bound it does not exceed; longer ones are in a last bucket without a bound.

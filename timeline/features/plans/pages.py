@@ -236,7 +236,7 @@ class WhatIfPages(Pages):
         if not may_look(about, self.visible(request), policy_of(request), request.user):
             raise Http404(_("There is no such entity."))
         ref, entity = about.ref, about.entity
-        now, zone = self.now_of(request), timezone.get_default_timezone()
+        now, zone = self.now_of(request), timezone.get_current_timezone()
         names = [name for name in anchors_of(ref.label) if _has_field(ref, name)]
         events, asked = _events_of(ref), request.POST if request.method == "POST" else None
         form = WhatIfForm(asked, entity=entity, names=names, timelines=_timelines_of(ref), events=events, zone=zone)

@@ -130,10 +130,8 @@ def hourly(
     within: timedelta = A_DAY,
 ) -> Recurring:
     """
-    Start a run each hour that passes, also each of the two that the wall clock shows alike. Otherwise as ``daily``.
-
-    Args:
-        minute: 0 to 59.
+    Start a run at this minute (0 to 59) of each hour that passes, also of both that the wall clock shows alike. Otherwise
+    as ``daily``.
     """
     word, problems = f"hourly({minute!r})", ()
     if type(minute) is not int or not 0 <= minute <= 59:
@@ -153,12 +151,7 @@ def weekly(
     catch_up: CatchUp = "latest",
     within: timedelta = A_DAY,
 ) -> Recurring:
-    """
-    Start a run on some days of each week. Otherwise as ``daily``.
-
-    Args:
-        at: ``"mon 06:00"`` or ``"mon,thu 06:00"``.
-    """
+    """Start a run on some days of each week: ``"mon 06:00"``, ``"mon,thu 06:00"``. Otherwise as ``daily``."""
     word = f"weekly({at!r})"
     days, _blank, clock = at.partition(" ") if isinstance(at, str) else ("", "", "")
     times, problems = _times_of(clock, word)
@@ -181,13 +174,7 @@ def monthly(
     catch_up: CatchUp = "latest",
     within: timedelta = A_DAY,
 ) -> Recurring:
-    """
-    Start a run on a day of each month; of a month that lacks it, on the last. Otherwise as ``daily``.
-
-    Args:
-        day: 1 to 31.
-        at: As for ``daily``.
-    """
+    """Start a run on a day (1 to 31) of each month; of a month that lacks it, on the last. Otherwise as ``daily``."""
     word = f"monthly({day!r}, {at!r})"
     times, problems = _times_of(at, word)
     if type(day) is not int or not 1 <= day <= 31:
@@ -207,11 +194,9 @@ def cron(
     within: timedelta = A_DAY,
 ) -> Recurring:
     """
-    Start a run when an expression of five fields says so. Needs the extra ``cron``. Otherwise as ``daily``, or, where the hour
-    begins with ``*``, as ``hourly``.
+    Start a run when an expression of five fields says so: ``"*/15 8-18 * * mon-fri"``. Needs the extra ``cron``.
 
-    Args:
-        expression: ``"*/15 8-18 * * mon-fri"``.
+    Otherwise as ``daily``, or, where the hour begins with ``*``, as ``hourly``.
     """
     slots, problems = slots_of(expression)
     return _recurring(f"cron({expression!r})", slots, problems, zone, once_per, overlap, catch_up, within)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import NamedTuple
 
 from django.db.models import Min
@@ -17,7 +17,8 @@ from timeline.features.recurring.store import last_slots, waiting_among
 from timeline.models import ScheduledTask
 from timeline.reading.outlook import foreseen_of
 from timeline.registry import registry
-from timeline.timing import in_utc
+from timeline.timing import told_time
+from timeline.told_times import zone_told
 
 
 def next_slot(recurring: Recurring, *, now: datetime) -> datetime | None:
@@ -62,9 +63,18 @@ def schedule_in_words(recurring: Recurring, *, now: datetime | None, begins_at: 
     zone = recurring.timezone
     said = _("%(slots)s in %(zone)s") % {"slots": in_words(recurring.slots), "zone": zone}
     following = None if now is None else begins_at or next_slot(recurring, now=now)
-    return (
-        said if following is None else _("%(said)s, next %(at)s") % {"said": said, "at": on_the_wall(following, zone)}
-    )
+    if following is None:
+        return said
+    at = on_the_wall(following, zone_told() or zone) + told_there(following, zone)
+    return _("%(said)s, next %(at)s") % {"said": said, "at": at}
+
+
+def told_there(at: datetime, zone: tzinfo) -> str:
+    """What the clock of a schedule's zone shows, beside a page's own time: `` (02:00 there)``; empty: the same."""
+    here = zone_told()
+    if here is None or at.astimezone(here).replace(tzinfo=None) == at.astimezone(zone).replace(tzinfo=None):
+        return ""
+    return " " + _("(%(time)s there)") % {"time": f"{at.astimezone(zone):%H:%M}"}
 
 
 def schedule_of(timeline: str, *, now: datetime) -> str:
@@ -90,7 +100,7 @@ def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[
     if coming:
         yield _("It is number %(number)s of its series. The next are foreseen on %(times)s.") % {
             "number": task.occurrence,
-            "times": ", ".join(in_utc(at) for at in coming),
+            "times": ", ".join(told_time(at) for at in coming),
         }
     else:
         yield _("It is number %(number)s of its series, and the last.") % {"number": task.occurrence}
@@ -108,5 +118,5 @@ def series_after(task: ScheduledTask, *, using: str) -> str | None:
         return None
     return _("Number %(number)s of its series followed, due on %(at)s.") % {
         "number": later.occurrence,
-        "at": in_utc(later.scheduled_at),
+        "at": told_time(later.scheduled_at),
     }

@@ -14,35 +14,23 @@ from django.utils.translation import ngettext
 from timeline.features.waits.declaration import PREFIX
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.task_records import origins_of
-from timeline.timing import in_utc
+from timeline.timing import told_time
 
 MOST_TOLD: Final = 20  # How many steps are told in sentences, the latest ones.
 
 
 class StepLine(NamedTuple):
-    """
-    A step that is done or begun, or a running loop; or a wait; or a note of the progress that the handler reports.
+    """A step that is done or begun, or a running loop; or a wait; or a note of the progress that the handler reports."""
 
-    Args:
-        name: Name of the step, with its key.
-        task_id: The revision that did it.
-        attempt: Attempt of that revision; 0: no batch of the loop is done.
-        recorded_at: Story time.
-        seconds: None: the end is not known, or a person said that the step happened.
-        result: JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
-        done: For a loop and a note: how many; for a wait that is over: 1 if an event came, or 0; else None.
-        total: How many there are in all; None: nobody knows.
-    """
-
-    name: str
+    name: str  # With its key.
     kind: StepKind
-    task_id: UUID
-    attempt: int
-    recorded_at: datetime
-    seconds: float | None
-    result: Any
-    done: int | None
-    total: int | None
+    task_id: UUID  # The revision that did it.
+    attempt: int  # Of that revision; 0: no batch of the loop is done.
+    recorded_at: datetime  # Story time.
+    seconds: float | None  # None: the end is not known, or a person said that the step happened.
+    result: Any  # JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
+    done: int | None  # For a loop and a note: how many; for a wait that is over: 1 if an event came, or 0.
+    total: int | None  # Of how many; None: nobody knows.
 
     @property
     def is_in_doubt(self) -> bool:
@@ -93,14 +81,17 @@ def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
 
 def _told(step: StepLine, of: UUID) -> str:
     if step.kind == StepKind.NOTE:
-        return _("It said on %(at)s that %(share)s is done.") % {"at": in_utc(step.recorded_at), "share": share(step)}
+        return _("It said on %(at)s that %(share)s is done.") % {
+            "at": told_time(step.recorded_at),
+            "share": share(step),
+        }
     if step.kind in (StepKind.WAIT, StepKind.OVER):
         return _told_wait(step)
     if step.kind == StepKind.LOOP:
-        known = {"step": step.name, "share": share(step), "at": in_utc(step.recorded_at)}
+        known = {"step": step.name, "share": share(step), "at": told_time(step.recorded_at)}
         return _("Step %(step)s: %(share)s done by %(at)s.") % known
     where = _("in attempt %(number)s") if step.task_id == of else _("in attempt %(number)s of an earlier revision")
-    known = {"step": step.name, "where": where % {"number": step.attempt}, "at": in_utc(step.recorded_at)}
+    known = {"step": step.name, "where": where % {"number": step.attempt}, "at": told_time(step.recorded_at)}
     if step.is_in_doubt:
         return _("Step %(step)s: begun %(where)s on %(at)s, its end is not known.") % known
     if step.seconds is None:
@@ -109,7 +100,7 @@ def _told(step: StepLine, of: UUID) -> str:
 
 
 def _told_wait(step: StepLine) -> str:
-    known = {"events": step.name.removeprefix(PREFIX), "at": in_utc(step.recorded_at)}
+    known = {"events": step.name.removeprefix(PREFIX), "at": told_time(step.recorded_at)}
     if step.kind == StepKind.WAIT:
         return _("It waits for %(events)s since %(at)s.") % known
     if step.done:

@@ -27,20 +27,13 @@ PREFIX: Final = "(wait) "  # Of what a wait is recorded under: no step can be ca
 
 @dataclass(frozen=True, slots=True)
 class EventWait:
-    """
-    What is waited for: the first event of these, for so long from when the task goes to rest.
-
-    Args:
-        key: The event's; empty: whichever it has.
-        name: Tells several waits of a handler for the same apart.
-        of: Whose; None: the task's own entity's.
-    """
+    """What is waited for: the first event of these, for so long from when the task goes to rest."""
 
     events: tuple[str, ...]
     within: timedelta
-    key: str = ""
-    name: str = ""
-    of: Any = None
+    key: str = ""  # The event's; empty: whichever it has.
+    name: str = ""  # Tells several waits of a handler for the same apart.
+    of: Any = None  # Whose; None: the task's own entity's.
 
     @property
     def recorded_as(self) -> str:

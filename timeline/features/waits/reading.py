@@ -22,7 +22,7 @@ from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
 from timeline.store.planner_settings import guided
-from timeline.timing import EARLIEST, LATEST, Approval, When, in_utc
+from timeline.timing import EARLIEST, LATEST, Approval, When, told_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -32,22 +32,14 @@ Moment = datetime | Combinable  # A time, or an expression that is one.
 
 
 class WaitLine(NamedTuple):
-    """
-    A wait that is not over: the first event with one of these names ends it.
-
-    Args:
-        key: Key that the event must have; empty: any.
-        entity: Whose events count; None: the system's.
-        until: When the task goes on without an event.
-        permission: Permission of people who may approve or reject; empty: nobody is asked.
-    """
+    """A wait that is not over: the first event with one of these names ends it."""
 
     events: list[str]
-    key: str
-    entity: EntityRef | None
+    key: str  # Which the event must have; empty: any.
+    entity: EntityRef | None  # Whose events count; None: the system's.
     since: datetime
-    until: datetime
-    permission: str
+    until: datetime  # When the task goes on without an event.
+    permission: str  # Of people who may approve or reject; empty: nobody is asked.
 
 
 def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
@@ -93,7 +85,7 @@ def who_decides(task: ScheduledTask) -> str:
     approval = approval_under_way(task)
     if approval is None:
         return ""
-    said = {"permission": approval.by, "at": in_utc(task.nominal_at)}
+    said = {"permission": approval.by, "at": told_time(task.nominal_at)}
     return _("Somebody with the permission %(permission)s is to approve or reject it, until %(at)s.") % said
 
 
@@ -101,7 +93,7 @@ def waits_in_words(task: ScheduledTask) -> str:
     """Say in a few words that a task waits for a person or an event, and until when; empty: no, or its reason says so."""
     if task.state not in WAITING or not task.awaits or task.reason_code == ReasonCode.WAITING:
         return ""
-    at = in_utc(task.nominal_at)
+    at = told_time(task.nominal_at)
     if approval_under_way(task) is not None:
         return _("waits for approval until %(at)s") % {"at": at}
     if ":" in task.awaits:
@@ -116,7 +108,7 @@ def not_to_decide(task: ScheduledTask) -> str:
     decided = None if when is None else first_met(declared_wait(task, when, using=using), using=using)
     if decided is None:
         return _("Nobody decided about it in time, or it has ended.")
-    said = {"event": decided.name, "actor": decided.actor, "at": in_utc(decided.recorded_at)}
+    said = {"event": decided.name, "actor": decided.actor, "at": told_time(decided.recorded_at)}
     if decided.actor:
         return _("It was decided already: %(event)s by %(actor)s, %(at)s.") % said
     return _("It was decided already: %(event)s, %(at)s.") % said

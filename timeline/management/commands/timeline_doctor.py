@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
 from timeline.dispatch.worker_signs import tell_if_unpolled, tell_troubles
-from timeline.management.shared import PipedCommand, add_database_option
+from timeline.management.shared import PipedCommand, add_database_option, wrapped
 from timeline.reading.attention import told_count, told_waits
 from timeline.reading.diagnosis import Health, databases, diagnose
 from timeline.timing import in_utc
@@ -72,8 +72,8 @@ class Command(PipedCommand):
         ]
         return [
             f"{found.database}: {good if found.well else bad}",
-            *lines,
-            *(self.style.WARNING(f"  {said}") for said in wrong),
+            *map(wrapped, lines),
+            *(self.style.WARNING(wrapped(f"  {said}")) for said in wrong),
         ]
 
 

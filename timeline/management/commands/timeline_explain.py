@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
@@ -14,14 +14,15 @@ from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.features.machines.reading import MachineLine, machine_lines, told_machine
-from timeline.management.shared import MOST, PipedCommand, add_database_option, found_by
+from timeline.management.shared import MOST, PipedCommand, add_database_option, found_by, wrapped
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of, ref_of
+from timeline.models.entities import load_entities
 from timeline.reading.explanation import explain
 from timeline.reading.text_pictures import picture
 from timeline.reading.without_rows import empty_dates, why_no_tasks
 from timeline.registry import registry
 from timeline.suggestions import with_meant
-from timeline.timing.offsets import told_apart
+from timeline.told_times import told_apart
 
 MOST_MACHINES: Final = 20
 MOST_ENDED: Final = 20  # Of a timeline about no entity, which may have run for years.
@@ -39,7 +40,9 @@ class Command(PipedCommand):
             help="Model of the entity, e.g. accounts.user. Without its key: an email address, or what else the admin's search "
             "finds. Or the id of a run or of a task. Or the name of a timeline that is about no entity.",
         )
-        parser.add_argument("id", nargs="?", help="Its primary key.")
+        parser.add_argument(
+            "id", nargs="?", help="Its primary key, or what else names it: a reference, an email address."
+        )
         parser.add_argument("--task", default="", help="Explain only tasks of this key, e.g. trial.remind.")
         add_database_option(parser)
 
@@ -66,11 +69,11 @@ class Command(PipedCommand):
             yield from () if task else empty_dates(ref, using=database)
             yield from (explain(row, now=now, using=database) for row in rows)
 
-        self.stdout.write("\n\n".join(told_apart(tell)))
+        self.stdout.write(wrapped("\n\n".join(told_apart(tell))))
 
     def _tell(self, rows: Iterable[ScheduledTask], now: datetime, database: str) -> None:
         told = told_apart(lambda: [explain(row, now=now, using=database) for row in rows])
-        self.stdout.write("\n\n".join(told))
+        self.stdout.write(wrapped("\n\n".join(told)))
 
 
 def _nothing(ref: EntityRef, task: str, using: str) -> str:
@@ -116,10 +119,7 @@ def _found(words: str, using: str) -> EntityRef:
     if len(found) == 1:
         return found[0]
     if found:
-        several = ", ".join(map(str, found[:MOST]))
-        raise CommandError(
-            _("Several are found by %(words)r: %(several)s. Name one.") % {"words": words, "several": several}
-        )
+        raise _several(found, words, using)
     if words in {each.label for each in registry}:
         raise CommandError(_("Say about which one: timeline_explain %(label)s and its key.") % {"label": words})
     problem = str(
@@ -127,6 +127,13 @@ def _found(words: str, using: str) -> EntityRef:
     )
     known = [*(each.name for each in registry), *(each.label for each in registry if each.label)]
     raise CommandError(str(with_meant(problem, words, known)) % {"words": words})
+
+
+def _several(found: Sequence[EntityRef], words: str, using: str) -> CommandError:
+    """Say for each what to call."""
+    there = load_entities(found[:MOST], using=using)
+    lines = [f"  manage.py timeline_explain {ref}  {there.get(ref, '')}".rstrip() for ref in found[:MOST]]
+    return CommandError("\n".join([_("Several are found by %(words)r. Say which:") % {"words": words}, *lines]))
 
 
 def _machines(ref: EntityRef, using: str) -> list[MachineLine]:
@@ -146,9 +153,11 @@ def _ref(label: str, text: str, using: str) -> EntityRef:
     try:
         key = model._meta.pk.to_python(text)
     except ValidationError:
-        problem = _("%(text)r is no primary key of %(model)s.") % {"text": text, "model": model._meta.label}
-        if found := [each for each in found_by(text, using=using) if each.label == model._meta.label_lower]:
-            names = ", ".join(map(str, found[:MOST]))
-            problem = _("Did you mean %(names)s?") % {"names": names} + f" {problem}"
-        raise CommandError(problem) from None
+        found = [each for each in found_by(text, using=using) if each.label == model._meta.label_lower]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _several(found, text, using) from None
+        problem = _("%(text)r is no primary key of %(model)s, and nothing is found by it.")
+        raise CommandError(problem % {"text": text, "model": model._meta.label}) from None
     return ref_of(EntityRef(model._meta.label_lower, str(key)))

@@ -24,12 +24,13 @@ from timeline.features.plans.differ import (
     rows_of_nobody,
     runs_of_nobody,
 )
-from timeline.management.shared import Bar, PipedCommand, add_database_option
+from timeline.management.shared import Bar, PipedCommand, add_database_option, wrapped
 from timeline.models import TimelineRun
 from timeline.registry import registry
 
 HAS_WORK: Final = 2  # Its exit status.
 MAX_WHY: Final = 80
+MOST_NAMED: Final = 3
 
 
 class Command(PipedCommand):
@@ -72,7 +73,12 @@ class Command(PipedCommand):
             data = [_as_data(found[name], by_name.get(name)) for name in names]
             self.stdout.write(json.dumps({"timelines": data, "of_nobody": nobody, "undefined": undefined}, indent=2))
         else:
-            self.stdout.write("\n".join(_lines(found, by_name, nobody, undefined)) or _("There is no timeline."))
+            lines = [
+                *_lines(found, by_name, is_all=not timeline),
+                *_of_nobody(nobody, undefined),
+                *_next(found, by_name),
+            ]
+            self.stdout.write("\n".join(map(wrapped, lines)) or _("There is no timeline."))
         if any(each.changed for each in found.values()) or any(plan.has_work for plan in machines):
             sys.exit(HAS_WORK)
 
@@ -81,16 +87,36 @@ def _as_data(found: Differs, machine: MachinePlan | None) -> dict[str, Any]:
     return found.as_data() | ({"machine": machine.as_data()} if machine else {})
 
 
-def _lines(
-    found: Mapping[str, Differs],
-    machines: Mapping[str, MachinePlan],
-    nobody: Mapping[str, int],
-    undefined: Mapping[str, int],
-) -> Iterator[str]:
+def _lines(found: Mapping[str, Differs], machines: Mapping[str, MachinePlan], *, is_all: bool) -> Iterator[str]:
+    """What differs; of ``is_all``, what does not is summed up."""
+    alike = [each for name, each in found.items() if is_all and not _differs(each, machines.get(name))]
     for name, each in found.items():
-        yield from _drift(each)
-        if name in machines:
-            yield from _machine(machines[name])
+        if each not in alike:
+            yield from _drift(each)
+            if name in machines:
+                yield from _machine(machines[name])
+    if alike:
+        said = ngettext("%(count)d timeline, %(runs)s", "%(count)d timelines, %(runs)s", len(alike))
+        told = said % {"count": len(alike), "runs": _runs(sum(each.runs for each in alike))}
+        yield _("%(what)s: as they should be.") % {"what": told}
+
+
+def _differs(found: Differs, machine: MachinePlan | None) -> bool:
+    odd = machine and (
+        machine.has_work or machine.stranded or machine.backs or machine.stateless or machine.missing_edges
+    )
+    return bool(found.changed or found.left or odd)
+
+
+def _next(found: Mapping[str, Differs], machines: Mapping[str, MachinePlan]) -> Iterator[str]:
+    """What to call, where there is something to do."""
+    names = [name for name, each in found.items() if each.changed or (name in machines and machines[name].has_work)]
+    if names:
+        named = ", ".join(f"manage.py timeline_apply {name}" for name in names[:MOST_NAMED])
+        yield _("Next: %(commands)s, or timeline_sweep for all.") % {"commands": named}
+
+
+def _of_nobody(nobody: Mapping[str, int], undefined: Mapping[str, int]) -> Iterator[str]:
     for name, count in nobody.items():
         yield f"! {name}: {_runs(count)}  " + _("no timeline has this name")
     for key, count in undefined.items():
@@ -148,8 +174,9 @@ def _sample(sample: DriftSample) -> str:
 
 
 def _machine(plan: MachinePlan) -> Iterator[str]:
-    width = max(map(len, [*plan.states, *plan.stranded, *plan.backs]))
-    for state, count in plan.states.items():
+    there = {state: count for state, count in plan.states.items() if count}
+    width = max(map(len, [*there, *plan.stranded, *plan.backs]), default=0)
+    for state, count in there.items():
         yield f"  {state:<{width}}  {_runs(count)}"
     for state, count in plan.stranded.items():
         yield f"! {state:<{width}}  {_runs(count)}  " + _("the table does not have it")

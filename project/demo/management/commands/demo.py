@@ -9,7 +9,7 @@ from base64 import urlsafe_b64encode as b64encode
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from secrets import token_bytes
+from secrets import token_bytes, token_urlsafe
 from time import time
 from typing import Any
 
@@ -23,11 +23,13 @@ from rich.console import Console
 from project.demo.live import live
 from project.demo.operators import make_operator
 from project.demo.people import Person, people
+from project.demo.people import crowd as some
 from project.demo.told import tell
 from timeline.exceptions import BrokerUnavailable
 from timeline.tasks.broker import CelerySender
 
-STORIES = {"trial": 2.0, "settlement": 120.0, "booking": 14_400.0}  # Story → seconds of a day, where a site shows it.
+LEFT = ("mail-is-down", "clock", "running.json", "kill-worker", "worker-is-killed")  # By the demo before.
+STORIES = {"trial": 12.0, "settlement": 120.0, "booking": 14_400.0}  # Story → seconds of a day, where a site shows it.
 
 
 class Command(BaseCommand):
@@ -46,7 +48,9 @@ class Command(BaseCommand):
             help="Trials of a chat, a settlement, or bookings on a portal (default: trial).",
         )
         parser.add_argument("--no-server", action="store_true", help="Tell the story in the terminal, and end.")
-        parser.add_argument("--users", type=int, default=24, help="How many people sign up (default: %(default)s).")
+        parser.add_argument(
+            "--users", type=int, default=60, help="How many people have signed up (default: %(default)s)."
+        )
         parser.add_argument("--days", type=int, default=40, help="Days told with --no-server (default: %(default)s).")
         parser.add_argument(
             "--celery",
@@ -57,7 +61,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--seconds-per-day",
             type=float,
-            help="How fast the clock runs (default: 2; of the settlement with a site, 120).",
+            help="How fast the clock runs (default: 12; of the settlement with a site, 120).",
         )
         parser.add_argument("--transactions", type=int, default=10_000, help="Of a settlement (default: %(default)s).")
         parser.add_argument("--bookings", type=int, default=200, help="Told of a portal (default: %(default)s).")
@@ -100,7 +104,7 @@ class Command(BaseCommand):
         _empty(Path(settings.DATA_DIR))
         call_command("migrate", verbosity=0)
         console = Console()
-        crowd = list(people(users))
+        crowd = list(people(users) if no_server else some(users))
         if story == "settlement":
             _settle(transactions, crowd, no_server, port, speed, console, with_keys=not no_keys)
         elif story == "booking" and no_server:
@@ -108,8 +112,7 @@ class Command(BaseCommand):
         elif no_server:
             tell(crowd, days, console)
         else:
-            login = make_operator(now=timezone.now())
-            live(crowd, login, port=port, seconds_per_day=speed, celery=celery, console=console)
+            live(crowd, port=port, seconds_per_day=speed, celery=celery, console=console)
 
 
 def _begin_anew(story: str, speed: float) -> None:
@@ -119,6 +122,7 @@ def _begin_anew(story: str, speed: float) -> None:
     """
     os.environ |= {
         "DEMO_STORY": story,
+        "DEMO_KEY": token_urlsafe(12),
         "DEMO_CLOCK": f"{time():.3f} {STORIES[story]:g}",
         "PORTAL_PACE": str(max(round(1440 / speed), 1)),
         "SECRET_KEY": settings.SECRET_KEY,
@@ -154,7 +158,7 @@ def _see_the_broker() -> None:
 def _empty(folder: Path) -> None:
     """Begin anew: the demo's own database, mails and logs go."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in [*folder.glob("site.sqlite3*"), *folder.glob("*.log"), *folder.glob("mail-is-down")]:
-        file.unlink()
+    for file in [*folder.glob("site.sqlite3*"), *folder.glob("*.log"), *(folder / name for name in LEFT)]:
+        file.unlink(missing_ok=True)
     for name in ("mail", "documents"):
         shutil.rmtree(folder / name, ignore_errors=True)

@@ -1,0 +1,284 @@
+"""Holds in the admin: seen, made and released."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tests.admin import conftest as admin
+from tests.admin.conftest import ALL, ENTITY, LIST, text_of
+from tests.testapp.models import Order
+from timeline.features.holds.verbs import park
+from timeline.models import EntityRef, Hold
+from timeline.shortcuts import hold, release
+
+about = admin.about  # Fixtures.
+browse = admin.browse
+clock = admin.clock
+operator = admin.operator
+person = admin.person
+
+HOLDS = reverse("admin:timeline_scheduledtask_holds")
+NEW = reverse("admin:timeline_scheduledtask_hold")
+
+
+@pytest.fixture
+def holder(person, browse):
+    return browse(person("hanna", *ALL, "hold_tasks"))
+
+
+@pytest.fixture
+def where(order):
+    """What the addresses say of the order."""
+    return {"label": "testapp.order", "id": str(order.pk)}
+
+
+def asked(where):
+    """The address of the page that asks."""
+    return f"{NEW}?label={where['label']}&id={where['id']}"
+
+
+class TestHold:
+    def test_says_first_what_it_would_hold(self, holder, about, order, where):
+        about(order, 5)
+        about(order, -1)
+
+        page = text_of(holder.get(asked(where)))
+
+        assert f"Put order {order.pk} on hold" in page
+        assert "2 tasks are open, 1 of it due" in page
+        assert "Until (UTC)</label>" in page
+        assert f'<li><a href="{ENTITY}?label=testapp.order&amp;id={order.pk}">order {order.pk}</a></li>' in page
+        assert not Hold.objects.exists()
+
+    def test_puts_an_entity_on_hold_for_a_reason(self, holder, order, where, clock):
+        until = (clock.now + timedelta(days=2)).strftime("%Y-%m-%dT%H:%M")
+
+        answer = holder.post(asked(where), {"until": until, "then": "shift", "reason": "a dispute"})
+
+        made = Hold.objects.get()
+        assert answer["Location"] == f"{ENTITY}?label=testapp.order&id={order.pk}"
+        assert (made.entity_ref, made.then, made.reason) == (
+            EntityRef("testapp.order", str(order.pk)),
+            "shift",
+            "a dispute",
+        )
+        assert made.actor == "hanna@example.com"
+        assert made.until.strftime("%Y-%m-%dT%H:%M") == until
+
+    def test_is_made_once_though_it_is_sent_twice(self, holder, where):
+        for _ in range(2):
+            holder.post(asked(where), {"then": "run", "reason": "a dispute"})
+
+        assert Hold.objects.count() == 1
+
+    def test_is_made_and_released_by_who_has_a_longer_name_than_rows_hold(self, person, browse, where):
+        """Their name may be an address, which is often longer."""
+        long = browse(person("h" * 180, *ALL, "hold_tasks"))
+        for _ in range(2):
+            long.post(asked(where), {"then": "run", "reason": "a dispute"})
+        long.post(HOLDS, {"hold": str(Hold.objects.get().pk)})
+
+        made = Hold.objects.get()
+        assert made.actor == made.released_by == f"{'h' * 149}…"
+
+    @pytest.mark.parametrize(
+        ("given", "said"),
+        [
+            ({"then": "run", "reason": ""}, "This field is required"),
+            ({"then": "run", "reason": "x" * 201}, "at most 200"),
+            ({"then": "explode", "reason": "x"}, "Select a valid choice"),
+            ({"then": "run", "reason": "x", "until": "2001-01-01T00:00"}, "This time has passed"),
+            ({"then": "run", "reason": "x", "until": "9999-01-01T00:00"}, "between the years"),
+            ({"then": "run", "reason": "x", "until": "soon"}, "Enter a valid date/time"),
+        ],
+    )
+    def test_says_what_is_wrong_and_holds_nothing(self, holder, where, given, said):
+        page = text_of(holder.post(asked(where), given))
+
+        assert said in page
+        assert not Hold.objects.exists()
+
+    @pytest.mark.parametrize(
+        ("what", "scope", "target"),
+        [
+            ("timeline:care", "timeline", "care"),
+            ("task:care.call", "task", "care.call"),
+            ("queue:default", "queue", "default"),
+            ("everything", "everything", ""),
+        ],
+    )
+    def test_holds_whatever_can_be_chosen(self, holder, what, scope, target):
+        assert f'value="{what}"' in text_of(holder.get(HOLDS))
+
+        answer = holder.post(f"{NEW}?what={what}", {"then": "run", "reason": "moving"})
+
+        assert answer["Location"] == HOLDS
+        assert [(made.scope, made.target) for made in Hold.objects.all()] == [(scope, target)]
+
+    @pytest.mark.parametrize(
+        "query",
+        [
+            "",
+            "?what=timeline:nothing",
+            "?what=care",
+            "?what=entity:x",
+            "?label=testapp.order&id=999",
+            "?label=auth.group&id=1",
+        ],
+    )
+    def test_holds_nothing_that_is_not_there(self, holder, query):
+        assert holder.get(f"{NEW}{query}").status_code == 404
+
+    def test_is_for_who_may_hold(self, operator, where):
+        assert operator.get(asked(where)).status_code == 403
+        assert operator.post(asked(where), {"then": "run", "reason": "x"}).status_code == 403
+        assert not Hold.objects.exists()
+
+
+class TestHolds:
+    def test_leads_to_whom_it_holds(self, holder, person, browse, order):
+        hold(order, reason="a dispute")
+        ended = hold(Order.objects.create(), reason="another")
+        release(ended, actor="ada")
+        link = f'<a href="{ENTITY}?label=testapp.order&amp;id='
+
+        page, without = text_of(holder.get(HOLDS)), text_of(browse(person("hugo", "hold_tasks")).get(HOLDS))
+
+        assert f'{link}{order.pk}"><strong>order {order.pk}</strong></a>' in page
+        assert f'{link}{ended.entity_id}">order {ended.entity_id}</a>' in page
+        assert f"testapp.order {order.pk}" in without
+        assert link not in without
+
+    def test_names_nobody_whom_the_hosts_policy_hides(self, holder, order, settings):
+        hold(order, reason="dispute", actor="ada")
+        link = f'<a href="{ENTITY}?label='
+        assert link in text_of(holder.get(HOLDS))
+
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Hiding"}
+
+        page = text_of(holder.get(HOLDS))
+        assert link not in page
+        assert f"testapp.order {order.pk}" in page
+
+    def test_shows_what_is_on_hold_and_releases_it(self, holder, order):
+        held = hold(order, reason="<a dispute>", actor="ada")
+
+        page = text_of(holder.get(HOLDS))
+        answer = holder.post(HOLDS, {"hold": str(held.pk)}, follow=True)
+
+        held.refresh_from_db()
+        assert "by ada: &lt;a dispute&gt;" in page
+        assert held.released_by == "hanna@example.com"
+        assert "It is released." in text_of(answer)
+        assert "&lt;a dispute&gt;" in text_of(answer)  # Below what is over.
+
+    def test_says_so_where_somebody_was_sooner(self, holder, order):
+        held = hold(order, reason="a dispute")
+
+        pages = [text_of(holder.post(HOLDS, {"hold": str(held.pk)}, follow=True)) for _ in range(2)]
+
+        assert "messagelist" in pages[1]
+        assert "It is released." not in pages[1]
+
+    @pytest.mark.parametrize("key", ["", "x", "00000000-0000-7000-8000-000000000000"])
+    def test_releases_nothing_that_is_not_there(self, holder, key):
+        assert holder.post(HOLDS, {"hold": key}).status_code == 302
+
+    def test_shows_only_to_who_may_see_holds(self, operator, person, browse, order):
+        held = hold(order, reason="a dispute")
+        seer = browse(person("sina", "view_scheduledtask", "view_hold"))
+
+        assert operator.get(HOLDS).status_code == 403
+        assert "a dispute" in text_of(seer.get(HOLDS))
+        assert "Release" not in text_of(seer.get(HOLDS))
+        assert seer.post(HOLDS, {"hold": str(held.pk)}).status_code == 403
+        assert HOLDS in text_of(seer.get(LIST))
+        assert HOLDS not in text_of(operator.get(LIST))
+
+
+class TestWhatABrakeHasStopped:
+    @pytest.fixture
+    def parked(self, about, order, clock):
+        about(order, -1)
+        return park("care.call", most=3, within=timedelta(hours=1), now=clock.now, using="default")
+
+    def test_is_said_with_what_to_do_and_how_much_is_due(self, holder, parked):
+        page = text_of(holder.get(HOLDS))
+
+        assert "more than 3 of it would have started within 1 hour" in page
+        assert "cancel what must not run, then release it" in page
+        assert "1 task of it is due." in page
+        assert f'href="{LIST}?state=overdue&amp;task=care.call"' in page
+
+    def test_is_released_with_a_reason_only(self, holder, parked):
+        page = text_of(holder.post(HOLDS, {"hold": str(parked.pk), "reason": " "}, follow=True))
+        parked.refresh_from_db()
+        assert "say who decided, and why" in page
+        assert parked.is_open
+
+        page = text_of(holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left"}, follow=True))
+
+        parked.refresh_from_db()
+        assert (parked.released_by, parked.release_reason) == ("hanna@example.com", "they left")
+        assert "hanna@example.com: they left" in page
+        assert "its brake" in page
+
+    def test_is_released_on_the_page_of_an_entity_too(self, holder, parked, where):
+        page = text_of(holder.get(ENTITY, where))
+        assert 'name="reason"' in page
+        assert "It holds tasks of others, too, and they are released with these." in page
+        assert "It holds tasks of others" not in text_of(holder.get(HOLDS))
+
+        holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left", **where})
+
+        assert not Hold.objects.open().exists()
+
+    def test_costs_a_page_without_any_no_statement(self, holder, order, clock, django_assert_num_queries):
+        hold(order, reason="a dispute")
+        with CaptureQueriesContext(connection) as without:
+            holder.get(HOLDS)
+        park("care.call", most=3, within=timedelta(hours=1), now=clock.now, using="default")
+
+        with django_assert_num_queries(len(without) + 1):
+            holder.get(HOLDS)
+
+
+class TestEntity:
+    def test_says_that_it_is_on_hold_and_leads_back_when_released(self, holder, about, order, where):
+        about(order)
+        held = hold(order, reason="a dispute", actor="ada")
+
+        page = text_of(holder.get(ENTITY, where))
+        answer = holder.post(HOLDS, {"hold": str(held.pk), **where})
+
+        assert "by ada: a dispute" in page
+        assert "It holds tasks of others" not in page
+        assert 'fill="url(#tl-hatch)"' in page
+        assert answer["Location"] == f"{ENTITY}?label=testapp.order&id={order.pk}"
+
+    def test_tells_who_may_see_no_holds_neither_who_nor_why(self, operator, about, order, where):
+        about(order)
+        hold(order, reason="a dispute", actor="ada")
+
+        page = text_of(operator.get(ENTITY, where))
+
+        assert "On hold since" in page
+        assert "a dispute" not in page
+        assert "Release" not in page
+        assert "Hold…" not in page
+
+    def test_tells_of_a_hold_of_its_timeline_and_of_no_other(self, holder, about, order, where):
+        about(order)
+        hold(timeline="care", reason="moving house")
+        hold(timeline="account", reason="painting walls")
+
+        page = text_of(holder.get(ENTITY, where))
+
+        assert "moving house" in page
+        assert "painting walls" not in page
+        assert "tl-hatch" not in page  # Which stands for all that is about the entity.
