@@ -25,6 +25,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
     site, api = "admin:timeline_scheduledtask_", "timeline_api:"
     asked: dict[str, list[Any]] = {
         "admin:index": [""],
+        f"{site}attention": [""],
         f"{site}changelist": [
             *("", "?state=overdue", "?state=scheduled", "?state=completed", "?state=discarded", "?state=cancelled"),
             *("?state=all", "?state=ended", "?state=active", "?timeline=trial", "?timeline=owned", "?timeline=gone"),

@@ -8,10 +8,13 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import LIST, detail, text_of
+from tests.rows import NOW
 from tests.testapp.models import Order
 from timeline import Timeline, task
 from timeline.admin.user_pages import MOST
 from timeline.exceptions import DefinitionError
+from timeline.lifecycle import State
+from timeline.models import TimelineRun
 from timeline.registry import registry
 from timeline.testing import only_timelines
 
@@ -114,6 +117,77 @@ class TestFind:
             viewer.get(FIND, {"words": "few"})
         with django_assert_num_queries(7):
             viewer.get(FIND, {"words": "many"})
+
+
+class TestOneSearchForAll:
+    def test_finds_timelines_and_tasks_by_name_for_who_may_see_all(self, viewer, person, browse, about):
+        page = text_of(viewer.get(FIND, {"words": "ship"}))
+
+        assert reverse("admin:timeline_scheduledtask_timeline", args=["shipping"]) in page
+        assert f'href="{LIST}?task=shipping.ship&amp;state=all"' in page
+
+        mia = person("mia", is_staff=True)
+        about(mia, task_key="writing.write")
+        assert "shipping" not in text_of(browse(mia).get(FIND, {"words": "ship"}))
+
+    def test_opens_what_is_found_alone(self, viewer):
+        where = reverse("admin:timeline_scheduledtask_timeline", args=["writing"])
+
+        assert viewer.get(FIND, {"words": "writing"}).status_code == 200  # Its task, too.
+        assert viewer.get(FIND, {"words": "shipping.ship"})["Location"] == f"{LIST}?task=shipping.ship&state=all"
+        assert where in text_of(viewer.get(FIND, {"words": "writing"}))
+
+    def test_finds_failures_by_what_their_errors_say_for_who_may_read_them(self, viewer, person, browse, about):
+        given = {
+            "task_key": "shipping.ship",
+            "state": State.DISCARDED,
+            "error": "SMTPError: <full>",
+            "fingerprint": "5" * 16,
+        }
+        about(Order.objects.create(), **given)
+        about(Order.objects.create(), **given)
+        reader = browse(person("rita", "view_scheduledtask", "view_payload"))
+
+        assert reader.get(FIND, {"words": "smtperror"})["Location"].endswith(f"/dead/?group={'5' * 16}")
+        assert viewer.get(FIND, {"words": "smtperror"}).status_code == 200
+
+    def test_finds_what_a_run_is_about_by_its_id(self, viewer):
+        order = Order.objects.create()
+        run = TimelineRun.objects.create(
+            timeline="shipping", entity_label="testapp.order", entity_id=order.pk, started_at=NOW
+        )
+
+        assert viewer.get(FIND, {"words": str(run.pk)})["Location"].endswith(f"?label=testapp.order&id={order.pk}")
+
+    def test_marks_who_has_a_failure(self, viewer, about):
+        for _ in range(2):
+            order = Order.objects.create(note="ada")
+        about(order, task_key="shipping.ship", state=State.DISCARDED)
+
+        assert text_of(viewer.get(FIND, {"words": "ada"})).count(">1 failed</span>") == 1
+
+    def test_shows_what_fits_best_first(self, person, browse):
+        for name in ("badams", "adamson", "adam"):
+            person(name)
+        page = text_of(browse(person("vera", "view_scheduledtask", "view_user")).get(FIND, {"words": "adam"}))
+
+        assert page.index("adamson@") < page.index("badams@")
+
+    def test_offers_names_while_somebody_types(self, viewer):
+        for number in range(2):
+            Order.objects.create(note=f"ship {number}")
+
+        answer = viewer.get(FIND, {"words": "ship", "suggest": ""})
+
+        assert answer["Content-Type"] == "application/json"
+        assert {"shipping", "shipping.ship"} <= set(answer.json()["names"])
+        assert len(answer.json()["names"]) == 4
+
+    def test_offers_nobody_what_they_may_not_see(self, person, browse, about):
+        mia = person("mia", is_staff=True)
+        about(mia, task_key="writing.write")
+
+        assert browse(mia).get(FIND, {"words": "ship", "suggest": ""}).json() == {"names": []}
 
 
 class TestWhoFindsWhom:

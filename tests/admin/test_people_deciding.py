@@ -61,7 +61,7 @@ class Closing(Timeline):
     def close(self): ...
 
 
-WAITS = "waits for a person, until then at the latest"
+WAITS = "waits for approval until 2026-03-03 09:00"
 
 
 class TestInATimeline:
@@ -80,7 +80,7 @@ class TestInATimeline:
             move(ScheduledTask.objects.get(), at=now + 9 * DAYS, reason="a holiday")
             text = text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
 
-        assert '<td class="tl-long">it was moved: a holiday; waits for a person<' in text
+        assert '<td class="tl-long">it was moved: a holiday; waits for approval until 2026-03-03 09:00<' in text
 
     def test_is_not_once_somebody_has_decided(self, operator, order):
         with only_timelines(Refunding):
@@ -88,19 +88,19 @@ class TestInATimeline:
             reject(ScheduledTask.objects.get(), actor="ada")
             text = text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
 
-        assert "waits for a person" not in text
+        assert "waits for approval" not in text
 
     def test_is_not_what_waits_for_its_time(self, operator, order):
         emit("order.placed", order)
 
-        assert "waits for a person" not in text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
+        assert "waits for approval" not in text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}))
 
 
 class TestTheLink:
     @pytest.mark.parametrize("timelines", [[Refunding], [], [Paying]])
     def test_is_there_before_anybody_waits(self, operator, timelines):
         with only_timelines(*timelines):
-            assert f'<a href="{PEOPLE}">Waiting for people</a>' in text_of(operator.get(LIST))
+            assert f'<a href="{PEOPLE}">People</a>' in text_of(operator.get(LIST))
 
     def test_is_not_for_who_may_not_see_the_page(self, browse, person, about):
         bea = person("bea", is_staff=True)

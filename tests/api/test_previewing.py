@@ -105,6 +105,7 @@ class TestPreview:
             "then_at": later.isoformat().replace("+00:00", "Z"),
             "reason_code": "",
             "reason": "",
+            "stands": "",
         }
 
     def test_tells_what_an_event_would_call_off_and_why(self, by_staff, kim):

@@ -52,6 +52,7 @@ def addresses(clock, staff, make_task):
         whose = f"?label={ref.label}&id={ref.id}"
         yield {
             "changelist": [LIST, f"{LIST}?state=all&day={clock.now.date()}", f"{LIST}?q=nobody@example.com"],
+            "attention": [page("attention")],
             "change": [detail(dead), detail(full)],
             "act": [detail(full)],
             "bulk": [page("bulk")],  # of bulk_actions

@@ -15,7 +15,7 @@ from timeline.clocks import MachineTime
 from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import OPEN, State
 from timeline.models import Hold, Identity
-from timeline.reading import diagnosis
+from timeline.reading import attention, diagnosis
 from timeline.reading.diagnosis import databases, diagnose
 from timeline.store.site import sign_of_poller
 from timeline.testing import only_timelines
@@ -132,6 +132,7 @@ class TestDiagnose:
 
     def test_stops_counting_them(self, make_task, now, monkeypatch):
         monkeypatch.setattr(diagnosis, "MAX_COUNTED", 2)
+        monkeypatch.setattr(attention, "MAX_COUNTED", 2)
         for _ in range(4):
             make_task(task_key="promo.call")
 
@@ -301,4 +302,58 @@ class TestAClockThatWasAhead:
                 recur(NextBeginnings(), now=now + timedelta(days=days), using="default")
 
             assert not self.said(now + timedelta(days=2))
-            assert not self.said(now + timedelta(days=9))
+
+
+class TestATimeThatHasPassed:
+    def test_without_a_run_is_told_with_when_and_of_what(self, now):
+        with only_timelines(Nightly):
+            recur(NextBeginnings(), now=now, using="default")
+
+            [said] = diagnose(now=now + timedelta(days=9), using="default").troubles
+
+            assert re.search(r"A time of nightly has passed .* the first on 2026-03-03 02:00 UTC", said)
+
+    def test_is_not_told_where_nobody_polls_which_is_the_cause(self, now):
+        with only_timelines(Nightly):
+            recur(NextBeginnings(), now=now, using="default")
+            Identity.objects.update(polled_at=None)
+
+            assert diagnose(now=now + timedelta(days=9), using="default").troubles == []
+
+
+class TestWhatWaits:
+    def test_counts_what_failed_for_good_however_long_ago_until_it_is_redriven(self, make_task, now):
+        dead = make_task(state=State.DISCARDED, reason_code="error", finished_at=now - timedelta(days=40))
+        make_task(state=State.DISCARDED, reason_code="error", finished_at=now - timedelta(days=3))
+
+        found = look(now)
+        assert (found.waiting.dead_letters, found.well, found.nothing_waits) == (2, True, False)
+
+        make_task(previous=dead, revision=2, occurrence=dead.occurrence)
+        assert look(now).waiting.dead_letters == 1
+
+    def test_counts_tasks_that_rest_until_somebody_decides(self, make_task, now):
+        for code in ("in_doubt", "in_doubt", "definition", "waiting"):
+            make_task(state=State.RETRYABLE, reason_code=code, scheduled_at=now + timedelta(days=1))
+
+        found = look(now)
+
+        assert (found.waiting.in_doubt, found.waiting.changed, found.waiting.total) == (2, 1, 3)
+        assert not found.nothing_waits
+
+    def test_counts_holds_that_somebody_has_to_release(self, now):
+        given = {"scope": "everything", "reason": "x", "created_at": now}
+        Hold.objects.create(**given, until=now + timedelta(days=1))
+        assert look(now).nothing_waits
+
+        Hold.objects.create(**given)
+
+        assert (look(now).waiting.holds, look(now).nothing_waits) == (1, False)
+
+    def test_counts_nothing_where_nothing_waits(self, make_task, now):
+        for state in (State.SCHEDULED, State.COMPLETED, State.CANCELLED):
+            make_task(state=state, scheduled_at=now + timedelta(days=1))
+
+        found = look(now)
+
+        assert (found.waiting.total, found.nothing_waits) == (0, True)

@@ -84,7 +84,7 @@ class MatchingPages(Pages):
             "offers": offers,
         }
         title = pgettext("timeline", "All that match")
-        return self.page(request, "matching", title, story_now(self.alias), context)
+        return self.page(request, "matching", title, self.now_of(request), context)
 
     def _act_on(
         self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet, place: Place
@@ -119,6 +119,9 @@ class MatchingPages(Pages):
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
             "means": WORDINGS[action].means,
+            "warning": _("What has completed is run again, too: what it does outside of the database happens twice.")
+            if action == Action.REDRIVE and State.COMPLETED in question.states
+            else "",
             "looks": action == Action.MOVE and not place.after,
             "rows": [] if place.after else self._some(request, tasks, question, action, form),
             "left_out": max(place.total - SHOWN, 0),
@@ -144,7 +147,7 @@ class MatchingPages(Pages):
 
     def _form_of(self, request: HttpRequest, action: Action) -> ReasonForm:
         given = request.POST if request.method == "POST" else None
-        return form_for(action)(given, now=story_now(self.alias), zone=timezone.get_current_timezone())
+        return form_for(action)(given, now=self.now_of(request), zone=timezone.get_current_timezone())
 
     def _about(self, question: Question) -> dict[str, Any]:
         where = question.where()

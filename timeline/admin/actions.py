@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy, pgettext_lazy
 
 from timeline import shortcuts
 from timeline.admin.references import actor_of
 from timeline.admin.subject import Reader
-from timeline.exceptions import AlreadyOpen, ChangedSince, RunEnded, TimelineError, TransitionNotAllowed
+from timeline.exceptions import (
+    AlreadyOpen,
+    ChangedSince,
+    RunEnded,
+    TimelineError,
+    TransitionNotAllowed,
+    UnknownTask,
+)
 from timeline.features.waits.reading import not_to_decide
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action, is_possible
 from timeline.reading.changes import changes_since
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise, StrPromise
@@ -138,6 +146,28 @@ class Count(NamedTuple):
     able: list[ScheduledTask]
     unable: dict[str, list[ScheduledTask]]
     gone: int
+
+
+def twice(deed: Deed, tasks: Iterable[ScheduledTask]) -> str:
+    """Warn of tasks that completed, and whose handlers do something outside of the database, before they are run again."""
+    if deed != Action.REDRIVE:
+        return ""
+    number = sum(task.state == State.COMPLETED and _acts_outside(task) for task in tasks)
+    said = ngettext(
+        "%(count)d of these has completed, and does something outside of the database: it happens twice.",
+        "%(count)d of these have completed, and do something outside of the database: it happens twice.",
+        number,
+    )
+    return said % {"count": number} if number else ""
+
+
+def _acts_outside(task: ScheduledTask) -> bool:
+    """Whether its handler has no transaction around it, or cannot be undone. Of what nobody declares, nobody knows."""
+    try:
+        declared = registry.task(task.task_key)[1]
+    except UnknownTask:
+        return True
+    return not declared.options.atomic or declared.options.destructive or bool(declared.is_async)
 
 
 def count(

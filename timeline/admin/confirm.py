@@ -26,6 +26,7 @@ from timeline.admin.actions import (
     changed_meanwhile,
     count,
     perform,
+    twice,
 )
 from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.outcomes import outcomes
@@ -33,7 +34,6 @@ from timeline.admin.pages import Pages, forget, keep, kept, policy_of
 from timeline.admin.references import names_of
 from timeline.admin.subject import Reader
 from timeline.admin.task_list import row_of
-from timeline.clocks import story_now
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, Action
 
@@ -70,18 +70,18 @@ class Confirming(Pages):
         counted = self._count(request, deed, ids)
         if given is not request.POST:
             messages.info(request, _("You had to log in again. Nothing was changed; here is what you had asked for."))
-            return self._ask(request, given, counted, self._form(deed, initial=given.dict()))
+            return self._ask(request, given, counted, self._form(request, deed, initial=given.dict()))
         forget(request)
         if "confirmed" not in given:
-            return self._ask(request, given, counted, self._form(deed))
+            return self._ask(request, given, counted, self._form(request, deed))
         if "look" in given:
-            return self._ask(request, given, counted, looked_at(self._form(deed, given)))
+            return self._ask(request, given, counted, looked_at(self._form(request, deed, given)))
         return self._act(request, given, counted, ids)
 
     def _act(self, request: HttpRequest, given: QueryDict, counted: Count, ids: list[UUID]) -> HttpResponse:
         """Do what is confirmed: all of what was counted first, as it was then, or nothing."""
         deed, seen = _deed(given.get("action", "")), _seen(given.getlist("seen"))
-        form = self._form(deed, given)
+        form = self._form(request, deed, given)
         reader = Reader(policy_of(request), request.user)
         done = changed_meanwhile(counted, seen, reader, using=self.alias)
         if form.is_valid() and not done.problem:
@@ -92,9 +92,11 @@ class Confirming(Pages):
             counted = self._count(request, deed, ids)
         return self._ask(request, given, counted, form, done)
 
-    def _form(self, deed: Deed, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
+    def _form(
+        self, request: HttpRequest, deed: Deed, given: QueryDict | None = None, *, initial: Any = None
+    ) -> ReasonForm:
         zone = timezone.get_current_timezone()
-        return form_for(deed)(given, initial=initial, now=story_now(self.alias), zone=zone)
+        return form_for(deed)(given, initial=initial, now=self.now_of(request), zone=zone)
 
     def _count(self, request: HttpRequest, deed: Deed, ids: list[UUID]) -> Count:
         tasks = list(self.visible(request).filter(pk__in=ids).select_related("run").in_order())
@@ -135,6 +137,7 @@ class Confirming(Pages):
             "able": [rows[task.pk] for task in counted.able],
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
+            "warning": twice(deed, counted.able),
             "form": form,
             "looks": deed == Action.MOVE,
             "problem": done.problem if done else "",

@@ -29,6 +29,7 @@ from timeline.operations.redrive import redrive_those
 from timeline.policy import Action, TimelinePolicy
 from timeline.reading.dead_letters import DeadLetters, dead_letters, in_retry
 from timeline.reading.reason_texts import recall
+from timeline.reading.run_again import fixed_since, run_again
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -64,12 +65,15 @@ class DeadLetterPages(Confirming):
         among = visible.filter(task_key=task) if task and not group else visible
         letters = dead_letters(_failed_since(among, since, now), group) if "\x00" not in group else []
         found = [shown_group(each, reader) for each in letters]
-        if group and not found:
+        again = run_again(among, group, now=now) if "\x00" not in group else []
+        if group and not (found or again):
             raise Http404(_("There is no such group."))
         context = self._group(request, group, reader, now) if group else _to_be_tried(among)
         context |= {
             "groups": found,
             "group": group,
+            "again": [(each, called(each.task_key), _where(group=each.group)) for each in again],
+            "again_count": sum(each.total for each in again),
             "count": sum(each["letters"].count for each in found),
             "is_recent": bool(since),
             "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
@@ -81,12 +85,21 @@ class DeadLetterPages(Confirming):
         return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
 
     def _group(self, request: HttpRequest, group: str, reader: Reader, now: datetime) -> dict[str, Any]:
-        dead = self.visible(request).dead_letters(group).select_related("run").order_by("-finished_at", "-pk")
+        """Its tasks, those first that failed last; if all were run again, these, each with what came of it."""
+        visible = self.visible(request)
+        dead = visible.dead_letters(group).select_related("run").order_by("-finished_at", "-pk")
+        alike = visible.failed_alike(group).select_related("run").order_by("-finished_at", "-pk")
         tasks = list(dead[:AT_A_TIME])
-        recall(tasks, using=self.alias)
-        names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
+        others = [] if tasks else list(alike[:AT_A_TIME])
+        recall([*tasks, *others], using=self.alias)
+        names = names_of((task.entity_ref for task in [*tasks, *others]), using=self.alias, site=self.admin_site.name)
+        fixed = fixed_since(others, using=self.alias)
         return {
             "rows": [row_of(task, names[task.entity_ref], now, reader) for task in tasks],
+            "others": [
+                row_of(task, names[task.entity_ref], now, reader)._replace(fixed=fixed.get(task.pk, ""))
+                for task in others
+            ],
             "most": AT_A_TIME,
         }
 
@@ -151,7 +164,7 @@ class RedrivePages(Pages):
             "bulk_id": bulk_id_of(request) if place.total > PORTION else None,  # of bulk_actions
             "back": self.address("dead"),
         }
-        return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
+        return self.page(request, "redrive", pgettext("timeline", "Redrive all"), self.now_of(request), context)
 
     def _groups_of(self, request: HttpRequest, group: str) -> list[dict[str, Any]]:
         reader = Reader(policy_of(request), request.user)

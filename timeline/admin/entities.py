@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from django.utils.translation import pgettext
 
+from timeline.admin.actions import WORDINGS
 from timeline.admin.entity_picture import drawing
 from timeline.admin.guard_answers import standing_of
 from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
-from timeline.dispatch.worker_signs import silent
 from timeline.features.holds.page import holds_over, told_holds
+from timeline.features.holds.reading import held_in_words
+from timeline.features.holds.store import covers
 from timeline.features.machines.pictures import run_picture
 from timeline.features.machines.reading import entries_to_tell, machine_lines
 from timeline.features.recurring.reading import schedule_in_words
@@ -30,9 +31,11 @@ from timeline.timing import LATEST
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
+    from django_stubs_ext import StrPromise
 
     from timeline.admin.subject import About
     from timeline.models.task import ScheduledTaskQuerySet
+    from timeline.policy import Action
     from timeline.reading.outlook import Outlook
 
 MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
@@ -55,6 +58,8 @@ class Item(NamedTuple):
         lane: Where it stands in the picture; empty: with others of its key.
         group: 0: of the entity itself; else the number of the group that belongs to it.
         stands: Whether it would run as things stand, in words; empty: it has no guards.
+        held: Until when it is on hold, in words; empty: it is not.
+        verbs: What who looks may say to what it asks for, with the words of the buttons.
     """
 
     key: str
@@ -66,6 +71,8 @@ class Item(NamedTuple):
     lane: str = ""
     group: int = 0
     stands: str = ""
+    held: str = ""
+    verbs: Sequence[tuple[Action, StrPromise]] = ()
 
     @property
     def full_key(self) -> str:
@@ -83,6 +90,7 @@ class Read(NamedTuple):
     What one statement reads for an entity's page: what is nearest to now and latest, as far as who looks may see it.
 
     ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for.
+    ``top``: what was found of what else was asked.
     """
 
     now: datetime
@@ -93,11 +101,15 @@ class Read(NamedTuple):
     holds: list[Hold]
     seen_holds: set[UUID]
     task_keys: list[str]
-    nobody_polls: bool
+    top: list[list[Any]]
 
 
-def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool) -> Read:
-    """Read what the page of an entity shows of its own; ``keys``: also the keys of all tasks there are."""
+def read_entity(
+    about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool, top: Sequence[QuerySet[Any] | Words]
+) -> Read:
+    """
+    Read what the page of an entity shows of its own. ``keys``: also the keys of all tasks there are; ``top``: what else.
+    """
     ref, using = about.ref, visible.db
     seen = _seen(about, reader, using)
     runs, latest = _runs(ref, seen, using=using)
@@ -112,13 +124,13 @@ def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *,
         entries_to_tell(latest, using=using) if registry.machines() else RunEntry.objects.none(),
         holds,
         reader.policy.visible_holds(holds, reader.user).values_list("pk"),
-        silent(using=using).values_list("pk"),
-        *([Words(dialect_of(using).sql("task_keys_there"))] if keys else []),
+        Words(dialect_of(using).sql("task_keys_there")) if keys else Hold.objects.none().values_list("pk"),
+        *top,
     ]
-    now, [tasks, found, told, entries, there, people, unpolled, *rest] = gather_now(asked, using=using)
+    now, [tasks, found, told, entries, there, people, task_keys, *rest] = gather_now(asked, using=using)
     keep_said(tasks)
     told.sort(key=lambda event: (event.recorded_at, event.pk), reverse=True)
-    return Read(now, tasks, found, told, entries, there, {key for [key] in people}, [*chain(*rest)], bool(unpolled))
+    return Read(now, tasks, found, told, entries, there, {key for [key] in people}, task_keys, rest)
 
 
 def _seen(about: About, reader: Reader, using: str) -> set[str]:
@@ -135,7 +147,11 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
     items += [as_foreseen(outlook) for outlook in outlooks]
     label, lane = pgettext("timeline", "event"), pgettext("timeline", "Events")
     items += [Item(event.name, event.occurred_at, EVENT, label, "", lane=lane) for event in read.events]
-    stands = standing_of([item.task for item in items if item.task and item.state in OPEN], about.there, using=using)
+    holds = {item.task.pk: [hold for hold in read.holds if covers(hold, item.task)] for item in items if item.task}
+    items = [with_what_is_in_the_way(item, holds[item.task.pk], reader) if item.task else item for item in items]
+    ahead = [item.task for item in items if item.task and item.state in OPEN]
+    held = {item.task.pk for item in items if item.task and item.held}
+    stands = standing_of(ahead, about.there, held=held, using=using)
     items = [item._replace(stands=stands.get(item.task.pk, "")) if item.task else item for item in items]
     behind = {*FINAL, EVENT}
     later = [item for item in items if item.at is None or item.state not in behind]
@@ -148,7 +164,6 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
         "runs": [(run, reader.end_of(run)) for run in latest],
         "machines": [(line, run_picture(line)) for line in lines],
         "holds": told_holds(read.holds, read.seen_holds),
-        "nobody_polls": read.nobody_polls,
         "is_cut": is_cut,
         "most": MAX_SHOWN,
         "signs": [
@@ -222,6 +237,15 @@ def as_foreseen(outlook: Outlook) -> Item:
 def _row(task: ScheduledTask, reader: Reader) -> Item:
     at, label = task.finished_at or task.scheduled_at, str(State(task.state).label)
     return Item(task.task_key, at, task.state, label, standing(reader.shown(task)), task)
+
+
+def with_what_is_in_the_way(item: Item, holds: Iterable[Hold], reader: Reader) -> Item:
+    """Say of a task until when the holds that are over it keep it, and what who looks may say to what it asks for."""
+    task = item.task
+    if task is None or not task.is_open or task.state == State.ACTIVE:
+        return item
+    verbs = [(action, WORDINGS[action].verb) for action in reader.answers(task)]
+    return item._replace(held=held_in_words(holds), verbs=verbs)
 
 
 def in_order(items: Iterable[Item], now: datetime) -> list[Item]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
@@ -106,11 +106,14 @@ def shared(using: str) -> Iterator[Sandbox]:
         sandbox.leave()
 
 
-def standing_of(tasks: Iterable[ScheduledTask], entities: Mapping[EntityRef, Model], *, using: str) -> dict[UUID, str]:
+def standing_of(
+    tasks: Iterable[ScheduledTask], entities: Mapping[EntityRef, Model], *, held: Collection[UUID] = (), using: str
+) -> dict[UUID, str]:
     """
     Ask guards about their entities, each once; give task id → what they say in words. Nothing that they write stays.
 
-    Tasks without guards or without code are left out. ``entities`` holds what was read already; the rest is read here.
+    Tasks without guards or without code are left out. ``held``: those that are on hold, so that they would not run now.
+    ``entities`` holds what was read already; the rest is read here.
     """
     guarded = [(task, guards) for task in tasks if (guards := _guards_of(task))]
     refs = {task.entity_ref for task, _guards in guarded}
@@ -122,7 +125,9 @@ def standing_of(tasks: Iterable[ScheduledTask], entities: Mapping[EntityRef, Mod
             if key not in said:
                 said[key] = _holds(guard, task, there.get(task.entity_ref), sandbox)
     return {
-        task.pk: _in_words([(option, guard, said[task.entity_ref, id(guard)]) for option, guard in guards])
+        task.pk: _in_words(
+            [(option, guard, said[task.entity_ref, id(guard)]) for option, guard in guards], is_held=task.pk in held
+        )
         for task, guards in guarded
     }
 
@@ -194,15 +199,17 @@ def _as_at_a_worker(guard: Any, task: ScheduledTask, entity: Model) -> Iterator[
         yield
 
 
-def _in_words(answers: Sequence[tuple[str, Any, bool | None]]) -> str:
+def _in_words(answers: Sequence[tuple[str, Any, bool | None]], *, is_held: bool) -> str:
     for option, guard, holds in answers:
         named = {"guard": f"{option} {_name(guard)}"}
         if holds is None:
             return _("as things stand, nobody can say whether it runs: %(guard)s cannot be asked") % named
         if holds is not (option == "only_if"):
-            return _("as things stand, it would be cancelled: %(guard)s") % named
+            without = _("without the hold, it would be cancelled: %(guard)s")
+            return (without if is_held else _("as things stand, it would be cancelled: %(guard)s")) % named
     listed = ", ".join(f"{option} {_name(guard)}" for option, guard, _said in answers)
-    return _("as things stand, it would run: %(guards)s") % {"guards": listed}
+    without = _("without the hold, it would run: %(guards)s")
+    return (without if is_held else _("as things stand, it would run: %(guards)s")) % {"guards": listed}
 
 
 def _name(guard: object) -> str:

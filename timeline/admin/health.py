@@ -17,12 +17,13 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from timeline.admin.pages import Pages
+from timeline.admin.attention import ListedCount, told_waiting
+from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import called
-from timeline.clocks import story_now
 from timeline.features.maintenance.figures import AN_HOUR, Span, busiest, figures, spans
-from timeline.reading.diagnosis import Health, diagnose, told_count
-from timeline.reading.machinery import WorkerSign, workers_seen
+from timeline.reading.attention import told_count
+from timeline.reading.diagnosis import Health, diagnose
+from timeline.reading.machinery import WorkerSign, as_seen, latest_signs
 
 HEIGHT: Final = 90  # Of the part in which bars and points stand.
 LEAST: Final = 0.1  # Seconds; lateness is drawn by its logarithm from there
@@ -152,15 +153,6 @@ class Finding:
     link: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ListedCount:
-    """How many tasks are in some way, and where they are listed; empty: nowhere."""
-
-    name: str
-    said: str
-    url: str = ""
-
-
 class HealthPages(Pages):
     """What the doctor says, for who may see all tasks."""
 
@@ -168,13 +160,16 @@ class HealthPages(Pages):
         """Show how the tasks of this database are doing."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        now = story_now(self.alias)
+        now, [signs] = self.now_and(request, [latest_signs(using=self.alias)])
         health = diagnose(now=now, using=self.alias)
         context: dict[str, Any] = {
             "health": health,
             "findings": self._findings(health),
+            "waiting": told_waiting(
+                health.waiting, self.address, request, policy_of(request), site=self.admin_site.name
+            ),
             "counts": self._counts(health),
-            "workers": [(each, _told(each)) for each in workers_seen(using=self.alias)],
+            "workers": [(each, _told(each)) for each in as_seen(signs)],
             **self._figures(request, now),
         }
         return self.page(request, "health", pgettext("timeline", "Health"), now, context)

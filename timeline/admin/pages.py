@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.utils.translation import pgettext
 
 from timeline.admin.actions import MAX_CHOSEN
+from timeline.admin.bar import BarEntry, bar_of, counts_asked, counts_kept, keep_counts
 from timeline.admin.list_query import Question, asked
 from timeline.dispatch.worker_signs import is_silent, silent
 from timeline.live.pages import can_stream
@@ -32,10 +33,12 @@ from timeline.told_times import told_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest
 
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
+    from timeline.store.multi_query import Words
 
     Base = ModelAdmin[ScheduledTask]
 else:
@@ -52,7 +55,7 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "changelist_view": _LIST | {"part"},
     "dead_view": frozenset({"group", "since", "task"}),
     "entity_view": _ENTITY | {"span"},
-    "find_view": frozenset({"words"}),
+    "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
     "hold_view": _ENTITY | {"what"},
     "matching_view": _LIST | {"action"},
@@ -64,6 +67,7 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
 }
 _ALL: Final = frozenset().union(*PARAMETERS.values())
 PAGES: Final = (
+    "attention",
     "changelist",
     "act",
     "bulk",  # of bulk_actions
@@ -87,7 +91,10 @@ _POLICY: Final = "_timeline_policy"
 _UNPOLLED: Final = "_timeline_unpolled"
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
 LIVE: Final = frozenset(
-    {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"}
+    {
+        *("attention", "bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people"),
+        *("task", "timeline"),
+    }
 )
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
 _TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
@@ -169,6 +176,11 @@ def policy_of(request: HttpRequest) -> TimelinePolicy:
     return known[1]
 
 
+def is_unpolled(request: HttpRequest) -> bool:
+    """Whether nobody polls, as the statement has found that reads the time for a page."""
+    return bool(request.__dict__.get(_UNPOLLED))
+
+
 class Pages(Base):
     """
     Base of the pages.
@@ -185,10 +197,29 @@ class Pages(Base):
         return self.using or router.db_for_write(ScheduledTask)
 
     def now_of(self, request: HttpRequest) -> datetime:
-        """Story time, and in the same statement what each page says at its top: whether nobody polls."""
-        now, [unpolled] = gather_now([silent(using=self.alias).values_list("pk")], using=self.alias)
-        request.__dict__[_UNPOLLED] = bool(unpolled)
+        """Story time, and in the same statement what each page says at its top: whether nobody polls, and what waits."""
+        now, _found = self.now_and(request, [])
         return now
+
+    def now_and(self, request: HttpRequest, asked: Sequence[QuerySet[Any] | Words]) -> tuple[datetime, list[list[Any]]]:
+        """The same with what else is asked in this statement, and what was found."""
+        top = self.asked_at_the_top(request)
+        now, found = gather_now([*top, *asked], using=self.alias)
+        self.keep_the_top(request, found[: len(top)])
+        return now, found[len(top) :]
+
+    def asked_at_the_top(self, request: HttpRequest) -> list[QuerySet[Any] | Words]:
+        """What each page says at its top, as parts of a statement; ``keep_the_top`` takes what was found."""
+        return [
+            silent(using=self.alias).values_list("pk"),
+            *counts_asked(request, policy_of(request), self.visible(request)),
+        ]
+
+    def keep_the_top(self, request: HttpRequest, found: Sequence[Sequence[Any]]) -> None:
+        """Keep it until the page is filled in."""
+        unpolled, *counts = found
+        request.__dict__[_UNPOLLED] = bool(unpolled)
+        keep_counts(request, *counts)
 
     def visible(self, request: HttpRequest) -> ScheduledTaskQuerySet:
         """The tasks that the user may see. Each page starts here."""
@@ -235,10 +266,18 @@ class Pages(Base):
             "login": self.login_for(request.get_full_path()),
             # Asked where it is shown, unless it is known.
             "nobody_polls": request.__dict__.get(_UNPOLLED, partial(is_silent, using=self.alias)),
+            "bar": partial(self._bar, request, name),
         }
         response = Shown(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"
         return response
+
+    def _bar(self, request: HttpRequest, name: str) -> list[BarEntry]:
+        """The bar of each page; what it counts was read with the page."""
+        if (counts := counts_kept(request)) is None:
+            self.now_of(request)
+            counts = counts_kept(request) or {}
+        return bar_of(request, policy_of(request), name, self.address, counts, site=self.admin_site.name)
 
     def address(self, name: str, *args: object) -> str:
         """Address of a page."""

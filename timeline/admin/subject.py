@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 
+from timeline.features.waits.reading import approval_under_way
 from timeline.lifecycle import ReasonCode
 from timeline.models import EntityRef, LogEntry, ScheduledTask, TimelineRun, family_of
 from timeline.models.entities import Entities, by_model, label_of
 from timeline.models.families import relatives
 from timeline.models.kin import named_as, names_of
+from timeline.policy import APPROVALS
 from timeline.reading.masks import is_ended_by_a_person, masked, without_people, without_people_entry
 from timeline.reading.reason_texts import retold_end
 from timeline.registry import registry
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from django.db.models import Model, QuerySet
 
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy, User
+    from timeline.policy import Action, TimelinePolicy, User
 
 
 class About(NamedTuple):
@@ -98,6 +100,12 @@ class Reader:
     def reads_people(self, task: ScheduledTask) -> bool:
         """Whether they read who decided about it, and what they wrote."""
         return self.policy.sees_decisions(self.user, task)
+
+    def answers(self, task: ScheduledTask) -> list[Action]:
+        """What they may say to what a task asks for now: yes and no, or nothing."""
+        if approval_under_way(task) is None:
+            return []
+        return [action for action in self.policy.actions(self.user, task) if action in APPROVALS]
 
     def reads_people_of(self, run: TimelineRun) -> bool:
         """Whether they read who decided about a run."""

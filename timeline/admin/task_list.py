@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,10 +16,12 @@ from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
 from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
-from timeline.features.holds.store import holds_over
+from timeline.features.holds.reading import held_in_words
+from timeline.features.holds.store import over_these
 from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explanation import standing
 from timeline.reading.reason_texts import recall
+from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_page
 from timeline.store.index_selection import KindsThere
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from django_stubs_ext import StrPromise
 
-    from timeline.models import ScheduledTask
+    from timeline.models import Hold, ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
 
@@ -88,7 +90,9 @@ class ListRow(NamedTuple):
     Args:
         span: How far from now it is due, or has ended.
         why: Why it is so; may be empty.
-        is_held: Whether it is due, and on hold.
+        held: Until when it is on hold, in words; empty: it is not.
+        may_decide: Whether who looks may approve or reject it.
+        fixed: That it failed and what came of it since, in words; empty: it has not failed, or nothing did.
         becomes: What somebody is about to make of it; None: nothing, or nobody can say.
     """
 
@@ -98,7 +102,9 @@ class ListRow(NamedTuple):
     span: str
     why: str
     is_overdue: bool
-    is_held: bool = False
+    held: str = ""
+    may_decide: bool = False
+    fixed: str = ""
     becomes: TaskOutcome | None = None
 
 
@@ -127,17 +133,32 @@ class Listed(NamedTuple):
 
 
 def listing(
-    tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime, zone: tzinfo, reader: Reader, site: str
+    tasks: ScheduledTaskQuerySet,
+    question: Question,
+    *,
+    holds: Sequence[Hold],
+    now: datetime,
+    zone: tzinfo,
+    reader: Reader,
+    site: str,
 ) -> dict[str, Any]:
-    """Put together what the list shows of tasks that the user may see; ``site`` is the name of the admin site."""
+    """
+    Put together what the list shows of tasks that the user may see. ``holds``: some that are open; ``site`` is the name of the
+    admin site.
+    """
     kinds = KindsThere(tasks.db)
     page = page_of(tasks, question, now=now, zone=zone, kinds=kinds)
     recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
-    due = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE and task.scheduled_at <= now]
-    held = holds_over(due, using=tasks.db) if due else {}
+    rest = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE]
+    held = over_these(rest, holds, using=tasks.db)
+    fixed = fixed_since(page.tasks, using=tasks.db)
     rows = {
-        task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(is_held=task.pk in held)
+        task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(
+            held=held_in_words(held.get(task.pk, ())),
+            may_decide=bool(reader.answers(task)),
+            fixed=fixed.get(task.pk, ""),
+        )
         for task in page.tasks
     }
     bands = in_bands(page.tasks, now=now, zone=zone)

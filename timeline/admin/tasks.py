@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from timeline.admin.act_on_all import MatchingPages
 from timeline.admin.actions import WORDINGS, obstacle
+from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import in_order_of_start, picture, read_entity, timeline_of
 from timeline.admin.health import HealthPages
@@ -30,9 +31,9 @@ from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
 from timeline.features.bulk_actions.pages import BulkPages, may_see_bulk  # of bulk_actions
 from timeline.features.holds.page import HoldPages
+from timeline.features.holds.store import some_open
 from timeline.features.limits.page import LimitPages  # of limits
 from timeline.features.limits.places import limited_keys  # of limits
-from timeline.features.machines.people_pages import PeoplePages
 from timeline.features.plans.pages import PlanPages, WhatIfPages
 from timeline.features.steps.page import stepping
 from timeline.features.steps.reading import steps_of_task
@@ -44,6 +45,7 @@ from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.reading.outlook import foreseen_of
+from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -60,13 +62,13 @@ _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
 class TaskAdmin(
+    AttentionPages,
     BulkPages,  # of bulk_actions
     FindPages,
     HealthPages,
     HoldPages,
     LimitPages,  # of limits
     MatchingPages,
-    PeoplePages,
     PlanPages,
     RedrivePages,
     TimelinePages,
@@ -88,6 +90,7 @@ class TaskAdmin(
 
         return [
             path("", require_safe(shows(self.changelist_view)), name=f"{name}_changelist"),
+            path("attention/", require_safe(shows(self.attention_view, _workers_too)), name=f"{name}_attention"),
             path("dead/", require_safe(shows(self.dead_view)), name=f"{name}_dead"),
             path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
             path("inventory/", require_safe(shows(self.inventory_view)), name=f"{name}_inventory"),
@@ -146,9 +149,11 @@ class TaskAdmin(
         """Show the list; with ``part`` just what changes, for the light refresh."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        question, now, policy = asked(request.GET), self.now_of(request), policy_of(request)
+        question, policy = asked(request.GET), policy_of(request)
+        now, [holds] = self.now_and(request, [some_open(using=self.alias)])
         zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
-        shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
+        site, visible = self.admin_site.name, self.visible(request)
+        shown = listing(visible, question, holds=holds, now=now, zone=zone, reader=reader, site=site)
         context = {
             **shown,
             "question": question,
@@ -157,7 +162,6 @@ class TaskAdmin(
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(limited_keys()),  # of limits
             "sees_bulk": may_see_bulk(request),  # of bulk_actions
-            "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
             "login": self.login_for(self.address("changelist") + question.where()),
@@ -183,7 +187,9 @@ class TaskAdmin(
         context = {
             **told,
             **stepping(task, steps, reader),
-            "row": row_of(task, entity, now, reader),
+            "row": row_of(task, entity, now, reader)._replace(
+                fixed=fixed_since([task], using=self.alias).get(task.pk, "")
+            ),
             "wait": wait_of(task, using=self.alias),
             "alike": self._alike(task) if task.pk not in carried_on else "",
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
@@ -205,9 +211,16 @@ class TaskAdmin(
         zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         ref, entity, using = about.ref, about.entity, self.alias
         owner, labels = may_own(entity, reader, using)
-        read = read_entity(about, visible, reader, keys=bool(labels))
+        read = read_entity(
+            about,
+            visible,
+            reader,
+            keys=bool(labels),
+            top=[*self.asked_at_the_top(request), some_open(using=self.alias)],
+        )
+        self.keep_the_top(request, read.top[:-1])
         now, runs = read.now, [run for run in in_order_of_start(read.runs) if run.is_open]
-        theirs = belongings_of(owner, labels, read.task_keys, visible, reader)
+        theirs = belongings_of(owner, labels, read.task_keys, visible, reader, holds=read.top[-1])
         entities = {**theirs.entities, **about.there}
         foreseen = foreseen_of([*runs, *theirs.runs], now=now, using=using, entities=entities)
         own = {run.pk for run in runs}

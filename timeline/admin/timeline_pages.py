@@ -14,7 +14,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.pages import Pages, policy_of
-from timeline.clocks import story_now
 from timeline.definition.names import first_paragraph
 from timeline.features.machines.pictures import machine_picture
 from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots, told_there
@@ -55,7 +54,7 @@ class TimelinePages(Pages):
 
     def inventory_view(self, request: HttpRequest) -> HttpResponse:
         """Show all timelines, by name."""
-        now = story_now(self.alias)
+        now = self.now_of(request)
         known = sorted(registry, key=lambda definition: definition.name)
         counted = self._counted(request, known, now, reasons=False)
         following = next_runs(known, using=self.alias)
@@ -69,7 +68,7 @@ class TimelinePages(Pages):
     def timeline_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Show one: its picture, how its tasks stand and went, and what its code says."""
         definition = next((known for known in registry if known.name == name), None)
-        now = story_now(self.alias)
+        now = self.now_of(request)
         counted = self._counted(request, [definition] if definition else [], now, reasons=True)
         if definition is None:
             raise Http404(_("There is no such timeline."))

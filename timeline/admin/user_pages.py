@@ -6,28 +6,31 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.utils.translation import pgettext
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.utils.translation import ngettext, pgettext
 
 from timeline.admin import entities
-from timeline.admin.entities import Item, as_foreseen, as_items, in_order
+from timeline.admin.entities import Item, as_foreseen, as_items, in_order, with_what_is_in_the_way
 from timeline.admin.list_query import LONGEST
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Named, load_to_name, named
 from timeline.admin.subject import Reader, sees
+from timeline.features.holds.store import over_these
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import EntityRef, TimelineRun, family_of, model_of, ref_as
+from timeline.models import EntityRef, Hold, TimelineRun, family_of, model_of, ref_as
 from timeline.models.entities import keys_of, path_to
 from timeline.policy import TimelinePolicy
 from timeline.reading.reason_texts import keep_said, with_said
-from timeline.reading.search import NOTHING, AheadOf, ahead_of, first_of, refs_of
+from timeline.reading.search import NOTHING, AheadOf, ahead_of, failures_like, first_of, kinds_like, rank, refs_of
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_of_kinds
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from timeline.reading.outlook import Outlook
 
 MOST: Final = 20  # Of each kind.
+MOST_OFFERED: Final = 10  # While somebody types.
 
 
 class EntityGroup(NamedTuple):
@@ -65,9 +69,15 @@ def may_own(entity: Model | None, reader: Reader, using: str) -> tuple[Model | N
 
 
 def belongings_of(
-    owner: Model | None, labels: set[str], task_keys: Iterable[str], visible: ScheduledTaskQuerySet, reader: Reader
+    owner: Model | None,
+    labels: set[str],
+    task_keys: Iterable[str],
+    visible: ScheduledTaskQuerySet,
+    reader: Reader,
+    *,
+    holds: Sequence[Hold],
 ) -> Belongings:
-    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing."""
+    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing. ``holds``: open."""
     if owner is None or not labels:
         return Belongings([], False, {}, [])
     using, policy, user = visible.db, reader.policy, reader.user
@@ -78,6 +88,9 @@ def belongings_of(
     past, ahead = first_of_kinds(tasks, _keys_about(labels, task_keys), sides, entities.MAX_SHOWN + 1, also=with_said)
     keep_said([*past, *ahead])
     items, is_cut = as_items(past, ahead, reader)
+    rest = [item.task for item in items if item.task is not None and item.task.is_open]
+    held = over_these(rest, holds, using=using)
+    items = [with_what_is_in_the_way(item, held.get(item.task.pk, ()), reader) if item.task else item for item in items]
     shown = [item.task for item in items if item.task is not None]
     runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}
     # Who is shown a task by our own rules is shown what its run brings. Those of a host's are asked.
@@ -159,12 +172,20 @@ class Hit(NamedTuple):
     ahead: AheadOf
 
 
-class KindFound(NamedTuple):
+class KindOfHits(NamedTuple):
     """What was found of one kind, which ``name`` has in the plural; ``is_cut``: there are more."""
 
     name: str
     hits: list[Hit]
     is_cut: bool
+
+
+class OtherHit(NamedTuple):
+    """What was found beside entities: what it is, how it is called, and where it is shown."""
+
+    kind: str
+    text: str
+    url: str
 
 
 class FindPages(Pages):
@@ -176,16 +197,59 @@ class FindPages(Pages):
             raise PermissionDenied
         words = " ".join(request.GET.get("words", "").replace("\x00", "").split())[:LONGEST]
         visible = self.visible(request)
+        reads_errors = bool(words) and policy_of(request).sees_payload(request.user)
+        now, failures = self.now_and(request, [failures_like(words, visible)] if reads_errors else [])
         kinds = self._found(request, words, visible) if words else []
         hits = [hit for kind in kinds for hit in kind.hits]
-        if len(hits) == 1:
+        others = self._others(request, words, [*chain(*failures)]) if words else []
+        if "suggest" in request.GET:
+            return self._suggestions(hits, others)
+        if len(hits) == 1 and not others:
             return HttpResponseRedirect(hits[0].entity.where)
-        if not hits and (task := _task_of(words, visible)) is not None:
-            return HttpResponseRedirect(self.address("change", task))
-        context = {"words": words, "kinds": kinds, "most": MOST, "kinds_known": _names_of_kinds()}
-        return self.page(request, "find", pgettext("timeline", "Find"), self.now_of(request), context)
+        if not hits and (where := self._by_id(request, words, visible)):
+            return HttpResponseRedirect(where)
+        if len(others) == 1 and not hits:
+            return HttpResponseRedirect(others[0].url)
+        context = {"words": words, "kinds": kinds, "others": others, "most": MOST, "kinds_known": _names_of_kinds()}
+        return self.page(request, "find", pgettext("timeline", "Find"), now, context)
 
-    def _found(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[KindFound]:
+    def _others(self, request: HttpRequest, words: str, failures: list[tuple[str, str, int]]) -> list[OtherHit]:
+        """Timelines and kinds of tasks, as far as the user may see them, and the failures that were found."""
+        sees_all, found = request.user.has_perm("timeline.view_scheduledtask"), []
+        for kind in kinds_like(words) if sees_all else []:
+            if kind.task_key:
+                where = f"{self.address('changelist')}?{urlencode({'task': kind.task_key, 'state': 'all'})}"
+                found.append(OtherHit(pgettext("timeline", "Task"), registry.titled(kind.task_key), where))
+            else:
+                found.append(
+                    OtherHit(pgettext("timeline", "Timeline"), kind.timeline, self.address("timeline", kind.timeline))
+                )
+        for group, key, count in sorted(failures, key=lambda each: (-each[2], each[1], each[0])):
+            said = ngettext("%(task)s: %(count)d failed so", "%(task)s: %(count)d failed so", count)
+            where = f"{self.address('dead')}?{urlencode({'group': group})}"
+            text = said % {"task": registry.titled(key), "count": count}
+            found.append(OtherHit(pgettext("timeline", "Error"), text, where))
+        return found
+
+    def _by_id(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> str:
+        """Where a task, or what a run is about, is shown; empty: the words are the id of neither."""
+        with suppress(ValueError):
+            key = UUID(words)
+            if visible.filter(pk=key).exists():
+                return self.address("change", key)
+            run = TimelineRun.objects.using(self.alias).filter(pk=key).first()
+            if run is not None and sees(policy_of(request), request.user, run.timeline, run.entity_ref, self.alias):
+                return named(run.entity_ref, None, self.admin_site.name).where
+        return ""
+
+    def _suggestions(self, hits: Iterable[Hit], others: Iterable[OtherHit]) -> JsonResponse:
+        """What a box may offer while somebody types: names, the best first."""
+        names = dict.fromkeys([*(hit.entity.name for hit in hits), *(each.text for each in others)])
+        answer = JsonResponse({"names": list(names)[:MOST_OFFERED]})
+        answer["Cache-Control"] = "no-store, private"
+        return answer
+
+    def _found(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[KindOfHits]:
         """A query or two for each kind, and one for what waits for all that was found."""
         found = [(model, self._entities(request, model, words)) for model in _models()]
         refs = [ref for _model, hits in found for ref in refs_of(hits)]
@@ -198,7 +262,8 @@ class FindPages(Pages):
                 if ref in ahead or _sees(policy, request, ref, visible.db)
             ]
             if shown:
-                kinds.append(KindFound(str(model._meta.verbose_name_plural), shown[:MOST], len(shown) > MOST))
+                shown.sort(key=lambda hit: rank(hit.entity.name, words))
+                kinds.append(KindOfHits(str(model._meta.verbose_name_plural), shown[:MOST], len(shown) > MOST))
         return kinds
 
     def _entities(self, request: HttpRequest, model: type[Model], words: str) -> list[Model]:
@@ -242,10 +307,3 @@ def _names_of_kinds() -> list[str]:
 def _sees(policy: TimelinePolicy, request: HttpRequest, ref: EntityRef, using: str) -> bool:
     names = [known.name for known in registry if known.label == ref.label]
     return any(policy.sees_timeline(request.user, name, ref, using=using) for name in names)
-
-
-def _task_of(words: str, visible: ScheduledTaskQuerySet) -> UUID | None:
-    with suppress(ValueError):
-        key = UUID(words)
-        return key if visible.filter(pk=key).exists() else None
-    return None

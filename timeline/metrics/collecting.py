@@ -68,6 +68,7 @@ class MetricFamilies:
         self.overdue = _gauge("timeline_tasks_overdue", "Tasks due for longer than two polls.")
         self.oldest = _gauge("timeline_oldest_overdue_age_seconds", "How long the first of them has been due.")
         self.holds = _gauge("timeline_holds", "Holds there are.")
+        self.waiting = _gauge("timeline_waiting", "What waits for a person, by kind.", (*_DATABASE, "kind"))
         self.polled = _gauge("timeline_last_poll_timestamp_seconds", "When somebody polled last; 0: never.")
         self.workers = _gauge("timeline_workers", "Workers that gave a sign and were not found to be gone.")
         self.missed = _gauge("timeline_workers_missed", "Those of them whose next sign is overdue.")
@@ -82,6 +83,9 @@ class MetricFamilies:
             self._add_total([database, total.task_key], total)
         for key, number in measured.available.items():
             self.available.add_metric([database, key, queue_of(key)], number)
+        for kind, number in measured.waiting.as_data().items():
+            if kind != "endpoints":
+                self.waiting.add_metric([database, kind], number)
         oldest = measured.oldest_overdue_at
         for family, value in (
             (self.up, 1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,6 +15,8 @@ from timeline.models import ScheduledTask
 from timeline.reading.masks import masked
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from timeline.models.task import ScheduledTaskQuerySet
 
 MAX_GROUPS: Final = 200
@@ -56,34 +59,38 @@ class InRetry(NamedTuple):
 
 def in_retry(tasks: ScheduledTaskQuerySet) -> list[InRetry]:
     """Count, by kind, failed tasks that will be tried again, the most first. One statement; ``MAX_GROUPS`` at most."""
+    return [InRetry(*each) for each in kinds_in_retry(tasks)[:MAX_GROUPS]]
+
+
+def kinds_in_retry(tasks: ScheduledTaskQuerySet) -> QuerySet[Any, Any]:
+    """The query of ``in_retry``."""
     failed = tasks.filter(state=State.RETRYABLE, reason_code__in=FAILURES).order_by()
     counted = failed.values_list("task_key").annotate(waiting=Count("pk"), next_at=Min("scheduled_at"))
-    return [InRetry(*each) for each in counted.order_by("-waiting", "task_key")[:MAX_GROUPS]]
+    return counted.order_by("-waiting", "task_key")
 
 
 def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLetters]:
     """Read all groups, or one, the last discarded first, in two statements; ``MAX_GROUPS`` at most."""
-    alike = tasks.dead_letters(group).values("fingerprint", "task_key")
-    found = list(
-        alike.annotate(
-            count=Count("pk"),
-            first_at=Min("finished_at"),
-            last_at=Max("finished_at"),
-            sample=Max(Cast("pk", TextField())),
-        ).order_by("-last_at", "task_key", "fingerprint")[:MAX_GROUPS]
+    found = list(groups_of(tasks, group)[:MAX_GROUPS])
+    return with_samples(found, tasks.filter(pk__in=[key for *_group, key in found]))
+
+
+def groups_of(tasks: ScheduledTaskQuerySet, group: str = "") -> QuerySet[Any, Any]:
+    """Ask for groups, as ``with_samples`` takes them, the last discarded first."""
+    alike = tasks.dead_letters(group).values_list("fingerprint", "task_key")
+    counted = alike.annotate(
+        count=Count("pk"), first_at=Min("finished_at"), last_at=Max("finished_at"), sample=Max(Cast("pk", TextField()))
     )
-    samples = {str(task.pk): task for task in tasks.filter(pk__in=[each["sample"] for each in found])}
+    return counted.order_by("-last_at", "task_key", "fingerprint")
+
+
+def with_samples(found: Iterable[Sequence[Any]], samples: Iterable[ScheduledTask]) -> list[DeadLetters]:
+    """Put groups together with the samples that they name; those whose sample was pruned in between are left out."""
+    known = {str(task.pk): task for task in samples}
     return [
-        DeadLetters(
-            group=each["fingerprint"],
-            task_key=each["task_key"],
-            count=each["count"],
-            first_at=each["first_at"],
-            last_at=each["last_at"],
-            sample=sample,
-        )
-        for each in found
-        if (sample := samples.get(_dashed(each["sample"]))) is not None  # Otherwise it was pruned in between.
+        DeadLetters(group=group, task_key=key, count=count, first_at=first_at, last_at=last_at, sample=sample)
+        for group, key, count, first_at, last_at, named in found
+        if (sample := known.get(_dashed(named))) is not None
     ]
 
 

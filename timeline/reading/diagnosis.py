@@ -21,10 +21,18 @@ from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.features.holds.store import OnHold, not_on_hold
-from timeline.features.recurring.planner import Known, silent_until
+from timeline.features.recurring.planner import Known, passed_since, silent_until
 from timeline.features.recurring.store import last_slots
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Hold, Identity, ScheduledTask
+from timeline.reading.attention import (
+    MAX_COUNTED,
+    Waiting,
+    as_counted,
+    asks_of_overdue,
+    asks_of_waiting,
+    told_count,
+)
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
@@ -36,7 +44,6 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 
-MAX_COUNTED: Final = 10_000  # Rows counted at most: a probe must not cause the load that it reports.
 RECENTLY: Final = timedelta(hours=24)  # A discard is reported for so long, unless it is redriven.
 EARLIER: Final = timedelta(weeks=1)  # A discarded task is found if it was due at most so long before it ended.
 MOST_NAMED: Final = 10  # Timelines, or tasks, in a sentence.
@@ -139,6 +146,7 @@ class Health:
         problems: What is wrong with how tasks are run, in sentences.
         troubles: Other things that are wrong, such as webhooks that nobody sends, in sentences.
         snapshot: Who holds a snapshot for so long that it costs something; None: nobody.
+        waiting: How much waits for a person, however long.
     """
 
     database: str
@@ -162,6 +170,7 @@ class Health:
     problems: list[str] = field(default_factory=list)
     troubles: list[str] = field(default_factory=list)
     snapshot: OldSnapshot | None = None
+    waiting: Waiting = field(default_factory=Waiting)
 
     @property
     def well(self) -> bool:
@@ -173,15 +182,14 @@ class Health:
         """Whether due tasks are run."""
         return not self.problems
 
+    @property
+    def nothing_waits(self) -> bool:
+        """Whether nothing is wrong, and nothing waits for a person."""
+        return self.well and not (self.waiting.total or self.overdue)
+
     def as_data(self) -> dict[str, Any]:
         snapshot = self.snapshot.as_data() if self.snapshot is not None else None
         return {**asdict(self), "snapshot": snapshot, "well": self.well}
-
-
-def told_count(number: int) -> str:
-    """Write a count of a diagnosis: ``1,204``, or ``10,000 or more`` if counting has stopped there."""
-    said = number_format(number, force_grouping=True)
-    return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
 
 
 def databases() -> list[str]:
@@ -202,7 +210,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
     open_holds, identities, there, task_keys, closing = gather(asked, using=using)
     holds = {(scope, target): count for scope, target, count in open_holds}
     counts = _counts(tasks, OnHold(frozenset(holds)), now)
-    discards, undefined = _discards(tasks, now), _undefined(task_keys, using)
+    discards, undefined = _discards(tasks, now), undefined_among(task_keys, using)
     site, polled_at, is_polled = _polled(next(iter(identities), None))
     health = Health(
         database=using,
@@ -224,12 +232,14 @@ def diagnose(*, now: datetime, using: str) -> Health:
         holds=sum(holds.values()),
         held=counts["due"].count - counts["due and free"].count,
     )
+    waiting = Waiting.of({name: counted.count for name, counted in counts.items()})
     troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
-    troubles += _silent(now, using)
+    troubles += troubles_of_clocks(now, using, is_polled=is_polled)
     snapshot = old_snapshot(using=using)
     if snapshot is not None:
         troubles.append(snapshot.told)
-    return replace(health, problems=list(_problems(health, now)), troubles=troubles, snapshot=snapshot)
+    problems = list(_problems(health, now))
+    return replace(health, problems=problems, troubles=troubles, snapshot=snapshot, waiting=waiting)
 
 
 def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
@@ -245,12 +255,13 @@ def _holds(using: str) -> QuerySet[Any, Any]:
 def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
     """Count running and late tasks. If there is no hold, nothing is asked about holds."""
     free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
-    asks = [
+    asks: list[tuple[str, Any]] = [
         ("pending", tasks.on_their_way()),
         ("active", tasks.filter(state=State.ACTIVE)),
         ("stuck", tasks.given_up(3 * get_settings().POLL_INTERVAL)),
         ("retrying", tasks.filter(state=State.RETRYABLE, failures__gt=0)),
-        *_late("overdue", free.not_waiting_for_a_place(), now - get_settings().overdue_after),
+        *(("overdue", part) for _name, part in asks_of_overdue(free, now=now)),
+        *as_counted(asks_of_waiting(tasks, now=now)),
     ]
     if holding.targets:
         asks += _late("due", tasks.with_handler(registry.task_keys()), now) + _late("due and free", free, now)
@@ -262,26 +273,41 @@ def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tupl
     return [(name, part.in_order()) for part in tasks.late(since)]
 
 
-def _silent(now: datetime, using: str) -> Iterator[str]:
-    """Timelines whose clock stands still because it was ahead once. If no timeline starts by the clock, nothing is asked."""
+def troubles_of_clocks(now: datetime, using: str, *, is_polled: bool) -> Iterator[str]:
+    """
+    Timelines whose clock stands still because it was ahead once, and, if polls begin runs, those of which a time has passed
+    without one. If no timeline starts by the clock, nothing is asked.
+    """
     clocks = {known.name: known.recurring for known in registry if known.recurring is not None}
     if not clocks or not get_settings().AUTOSTART:
         return
     until: dict[str, datetime] = {}
+    missed: dict[str, datetime] = {}
     for name, runs in last_slots(list(clocks), using=using).items():
         last, before, *_rest = [*(Known(run.started_at, run.key, False, run.recorded_at) for run in runs), None]
         with suppress(OverflowError):
             if (at := silent_until(clocks[name], last, before, now=now)) is not None:
                 until[name] = at
+            elif (
+                is_polled
+                and (at := passed_since(clocks[name], last, now=now - LATE * get_settings().POLL_INTERVAL)) is not None
+            ):
+                missed[name] = at
     if until:
-        names = sorted(until)
         yield _(
             "A clock was ahead when the next runs of %(timelines)s were made: none begins before %(at)s. See that all clocks "
             "are right. To begin sooner, give the timelines other names."
-        ) % {
-            "timelines": ", ".join([*names[:MOST_NAMED], *(["…"] if names[MOST_NAMED:] else [])]),
-            "at": told_time(min(until.values())),
-        }
+        ) % {"timelines": _named(until), "at": told_time(min(until.values()))}
+    if missed:
+        yield _(
+            "A time of %(timelines)s has passed and no run of it began, the first on %(at)s. Polls begin runs; see that they "
+            "succeed."
+        ) % {"timelines": _named(missed), "at": told_time(min(missed.values()))}
+
+
+def _named(names: Iterable[str]) -> str:
+    known = sorted(names)
+    return ", ".join([*known[:MOST_NAMED], *(["…"] if known[MOST_NAMED:] else [])])
 
 
 def _identity(using: str) -> QuerySet[Any, Any]:
@@ -317,7 +343,8 @@ def _kind_of(reason_code: str, error: str) -> str:
     return error.partition(": ")[0] if raised else reason_code
 
 
-def _undefined(task_keys: Iterable[str], using: str) -> list[dict[str, Any]]:
+def undefined_among(task_keys: Iterable[str], using: str) -> list[dict[str, Any]]:
+    """Keys of open tasks, of those that are there, which no timeline of this process declares; the most first."""
     unknown = set(task_keys) - set(registry.task_keys())
     some = ScheduledTask.objects.using(using).filter(task_key=KIND, state=DETAIL).order_by("scheduled_at")
     pairs = [(key, state) for key in sorted(unknown) for state in sorted(OPEN)]

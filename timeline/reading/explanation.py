@@ -18,7 +18,7 @@ from timeline.features.holds.store import holds_over
 from timeline.features.machines.reading import told_state
 from timeline.features.recurring.reading import is_repeated, schedule_of, series_after, series_ahead
 from timeline.features.steps.reading import StepLine, steps_of_task, told_steps
-from timeline.features.waits.reading import waits_for_person, who_decides
+from timeline.features.waits.reading import waits_in_words, who_decides
 from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
@@ -140,8 +140,8 @@ def why(task: ScheduledTask) -> str:
 
 
 def standing(task: ScheduledTask) -> str:
-    """Say what is to be known of a task beside its state and its time: why it is so, and that it waits for a person."""
-    return "; ".join(filter(None, [why(task), waits_for_person(task)]))
+    """Say what is to be known of a task beside its state and its time: why it is so, and for what it waits until when."""
+    return "; ".join(filter(None, [why(task), waits_in_words(task)]))
 
 
 def _in_words(row: ScheduledTask | LogEntry) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
@@ -19,14 +20,8 @@ from timeline.dialects import dialect_of
 from timeline.features.holds.store import not_on_hold, on_hold
 from timeline.lifecycle import State
 from timeline.models import Hold, Identity, LogEntry, RollUp, ScheduledTask, Sign, Total
-from timeline.reading.diagnosis import MAX_COUNTED
+from timeline.reading.attention import MAX_COUNTED, Waiting, asks_of_overdue, asks_of_waiting
 from timeline.registry import registry
-
-if TYPE_CHECKING:
-    from timeline.models.task import ScheduledTaskQuerySet
-
-
-_PARTS: Final = ("waiting", "available", "pending")  # The parts of late tasks: see ``ScheduledTaskQuerySet.late``.
 
 MOST: Final = 100  # Workers that are listed.
 
@@ -50,13 +45,15 @@ class Measured:
     workers: int  # How many gave a sign and were not found to be gone.
     workers_missed: int  # How many of them have an overdue sign.
     signed_at: datetime | None
+    waiting: Waiting  # How much waits for a person; endpoints of webhooks have a gauge of their own.
 
 
 def measure(*, now: datetime, using: str) -> Measured:
     """Look at one database: five statements."""
     tasks, patience = ScheduledTask.objects.using(using), 3 * get_settings().POLL_INTERVAL
     free = not_on_hold(tasks, on_hold(using=using), task_keys=registry.task_keys())
-    late = dict(zip(_PARTS, _late(free, now), strict=True))
+    late = dict(asks_of_overdue(free, now=now))
+    asks = list(enumerate(asks_of_waiting(tasks, now=now)))
     numbers = {
         "pending": _bounded(tasks.on_their_way()),
         "active": _bounded(tasks.filter(state=State.ACTIVE).in_order()),
@@ -66,8 +63,9 @@ def measure(*, now: datetime, using: str) -> Measured:
     found = _one_row(
         {
             **numbers,
-            **{f"late_{part}": _bounded(rows.in_order()) for part, rows in late.items()},
-            **{f"oldest_{part}": _first(rows.in_order(), "scheduled_at") for part, rows in late.items()},
+            **{f"late_{part}": _bounded(rows) for part, rows in late.items()},
+            **{f"oldest_{part}": _first(rows, "scheduled_at") for part, rows in late.items()},
+            **{f"waits_{number}": _bounded(each.rows) for number, each in asks},
             "counted": _first(RollUp.objects.using(using).filter(pk=1), "counted"),
             "logged": _first(LogEntry.objects.using(using).order_by("-pk"), "pk"),
         },
@@ -78,21 +76,21 @@ def measure(*, now: datetime, using: str) -> Measured:
         workers_missed=Count("pk", filter=Q(seen_at__lt=MachineTime(-get_settings().missed_after))),
         signed_at=Max("seen_at"),
     )
-    oldest = [at for part in _PARTS if (at := found.get(f"oldest_{part}"))]
+    oldest = [at for part in late if (at := found.get(f"oldest_{part}"))]
+    waits: Counter[str] = Counter()
+    for number, each in asks:
+        waits[each.name] = min(waits[each.name] + found.get(f"waits_{number}", 0), MAX_COUNTED)
     return Measured(
         totals=list(Total.objects.using(using).order_by("pk")),
         uncounted=max((found.get("logged") or 0) - (found.get("counted") or 0), 0),
         available=_available(using),
-        overdue=min(sum(found.get(f"late_{part}", 0) for part in _PARTS), MAX_COUNTED),
+        overdue=min(sum(found.get(f"late_{part}", 0) for part in late), MAX_COUNTED),
+        waiting=Waiting.of(waits),
         oldest_overdue_at=min(oldest, default=None),
         polled_at=found.get("polled_at"),
         **{name: found.get(name, 0) for name in numbers},
         **signs,
     )
-
-
-def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuerySet]:
-    return free.not_waiting_for_a_place().late(now - get_settings().overdue_after)
 
 
 def _bounded(rows: QuerySet[Any]) -> Expression:
@@ -144,10 +142,20 @@ class WorkerSign:
 
 def workers_seen(*, using: str) -> list[WorkerSign]:
     """List the workers that have given a sign and were not found to be gone, the latest sign first. One statement."""
+    return as_seen(latest_signs(using=using))
+
+
+def latest_signs(*, using: str) -> QuerySet[Sign]:
+    """The query of ``workers_seen``; ``as_seen`` takes its rows."""
     running = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, worker=OuterRef("worker")).order_by()
     counts = running.values("worker").annotate(count=Count("pk")).values("count")
     signs = Sign.objects.using(using).annotate(machine_time=MachineTime(), active=Coalesce(Subquery(counts), 0))
-    return [_as_seen(sign) for sign in signs.order_by("-seen_at", "worker")[:MOST]]
+    return signs.order_by("-seen_at", "worker")[:MOST]
+
+
+def as_seen(signs: Iterable[Sign]) -> list[WorkerSign]:
+    """The workers, the latest sign first."""
+    return [_as_seen(sign) for sign in sorted(signs, key=lambda sign: (-sign.seen_at.timestamp(), sign.worker))]
 
 
 def _as_seen(sign: Sign) -> WorkerSign:

@@ -11,6 +11,8 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
+from timeline.features.holds.reading import held_in_words
+from timeline.features.holds.store import holds_over
 from timeline.features.machines.declaration import table_of
 from timeline.features.machines.table import BACK, IGNORE, STAY, Row
 from timeline.lifecycle import ReasonCode, State
@@ -52,12 +54,13 @@ def _drawn(entity: Model | EntityRef | None, *, now: datetime, using: str) -> li
     tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
     recall(tasks, using=using)
     outlooks = foreseen(entity=entity, now=now, using=using)
+    rest = [task for task in tasks if task.is_open and task.state != State.ACTIVE]
+    held = holds_over(rest, using=using) if rest else {}
     width = max([len(task.full_key) for task in tasks] + [len(item.task_key) for item in outlooks] + [0])
     lines: list[tuple[datetime | None, str]] = []
     for task in tasks:
-        lines.append(
-            (_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.full_key, width, _said(task)))
-        )
+        said = _said(task, held_in_words(held.get(task.pk, ())))
+        lines.append((_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.full_key, width, said)))
     for item in outlooks:
         said = _marked(_("foreseen: %(why)s") % {"why": item.why}, item.task_key)
         lines.append((item.expected_at, _line("┄", item.expected_at, item.task_key, width, said)))
@@ -78,8 +81,8 @@ def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) 
     return f"  {sign} {moment}  {task_key:<{width}}  {said}"
 
 
-def _said(task: ScheduledTask) -> str:
-    reason = standing(task)
+def _said(task: ScheduledTask, held: str) -> str:
+    reason = "; ".join(filter(None, [held, standing(task)]))
     if task.reason_code == ReasonCode.ERROR and task.error:
         # A message without the class of its error may be "'name'".
         reason = f"{task.error.partition(':')[0]}: {reason}"

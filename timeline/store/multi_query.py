@@ -26,9 +26,13 @@ _NOT_PIPELINED: Final = 0  # The number in libpq.
 
 
 class Words(NamedTuple):
-    """A statement of our own among queries: one column, whose values JSON can have as they are, and no parameters."""
+    """
+    A statement of our own among queries: one column, whose values JSON can have as they are. ``parameters`` None: it has none,
+    and its percent signs are meant.
+    """
 
     sql: str
+    parameters: Sequence[Any] | None = None
 
 
 class _Part(NamedTuple):
@@ -72,7 +76,8 @@ def gather_now(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> tuple[d
 def _part_of(asked: QuerySet[Any] | Words, using: str) -> _Part | None:
     """A part of the statement; None: it can find nothing."""
     if isinstance(asked, Words):
-        return _Part(asked.sql.replace("%", "%%"), (), 1, lambda values: values[0])
+        sql = asked.sql.replace("%", "%%") if asked.parameters is None else asked.sql
+        return _Part(sql, asked.parameters or (), 1, lambda values: values[0])
     return _part_of_query(asked, using)
 
 

@@ -15,6 +15,7 @@ class WebhooksConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
     api_routes = "timeline.webhooks.api.urls.routes"
     gauges = "timeline.webhooks.gauges.GAUGES"
+    waits = "timeline.webhooks.waiting.waits"
 
     def ready(self) -> None:
         """Connect it; runs when all models are there."""

@@ -7,7 +7,7 @@ from typing import Final
 from django.db import router
 
 from timeline.metrics.collecting import Gauge
-from timeline.reading.diagnosis import MAX_COUNTED
+from timeline.reading.attention import MAX_COUNTED
 from timeline.webhooks.models import Delivery
 
 

@@ -86,7 +86,7 @@ class BulkPages(Pages):
             raise PermissionDenied
         found = self._visible_bulk(request).order_by("-pk")[:MOST]
         context = {"shown": [self._shown(bulk) for bulk in found]}
-        return self.page(request, "bulk", pgettext("timeline", "Bulk actions"), story_now(self.alias), context)
+        return self.page(request, "bulk", pgettext("timeline", "Bulk actions"), self.now_of(request), context)
 
     def bulk_action_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """Show how far one is; or stop it."""
@@ -105,7 +105,7 @@ class BulkPages(Pages):
             "span": _span(bulk),
             "spread": int(bulk.spread.total_seconds() // 60) if bulk.spread else 0,
         }
-        return self.page(request, "bulk_action", shown.asks, story_now(self.alias), context)
+        return self.page(request, "bulk_action", shown.asks, self.now_of(request), context)
 
     def _visible_bulk(self, request: HttpRequest) -> BulkActionQuerySet:
         return policy_of(request).visible_bulk_actions(BulkAction.objects.using(self.alias), request.user)

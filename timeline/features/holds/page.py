@@ -20,7 +20,6 @@ from timeline.admin import references
 from timeline.admin.forms import HoldForm
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Named, actor_of, named
-from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.features.holds.reading import told_hold
 from timeline.models import EntityRef, Hold, Scope, exact_ref
@@ -95,7 +94,7 @@ class HoldPages(Pages):
             raise PermissionDenied
         holds = policy.visible_holds(Hold.objects.using(using), request.user)
         over = list(holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW])
-        now, there = story_now(using), list(holds.open().oldest_first()[:MOST])
+        now, there = self.now_of(request), list(holds.open().oldest_first()[:MOST])
         names = self._names_of(request, [*there, *over])
         context = {
             "holds": self._told_holds(request, there, names, now),
@@ -139,7 +138,7 @@ class HoldPages(Pages):
         if not policy.may_hold(request.user):
             raise PermissionDenied
         target = self._target(request)
-        now, zone = story_now(using), timezone.get_current_timezone()
+        now, zone = self.now_of(request), timezone.get_current_timezone()
         form = HoldForm(request.POST if request.method == "POST" else None, now=now, zone=zone)
         if request.method == "POST" and form.is_valid() and self._hold(request, target, form, now):
             return HttpResponseRedirect(self._back(target.ref))
@@ -227,7 +226,9 @@ def _over(about: About, using: str) -> Q:
     """Condition on holds that are over all that is about an entity, or over a timeline of it."""
     ref, names = about.ref, about.timelines
     keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
+    queues = sorted({registry.task(key)[1].options.queue for key in keys})
     over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
+    over |= Q(scope=Scope.QUEUE, target__in=queues)
     if not ref.label:
         return over
     root = names_of(ref, using=using)[0]

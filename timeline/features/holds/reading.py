@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.utils.translation import gettext as _
 
 from timeline.models import Hold, Then
 from timeline.timing import told_time
+
+
+def held_in_words(holds: Iterable[Hold]) -> str:
+    """Say in a few words until when holds keep a task; empty: there are none."""
+    ends = [hold.until for hold in holds]
+    if not ends:
+        return ""
+    known = [at for at in ends if at is not None]
+    if len(known) < len(ends):
+        return _("held until somebody releases it")
+    return _("held until %(at)s") % {"at": told_time(max(known))}
 
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:

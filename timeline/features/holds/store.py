@@ -19,6 +19,7 @@ from timeline.dialects import dialect_of
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import OPEN, Reason, ReasonCode, State
 from timeline.models import Admission, EntityRef, Hold, ScheduledTask, Scope
+from timeline.models.decisions import HoldQuerySet
 from timeline.models.statements import Among
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.registry import registry
@@ -26,6 +27,7 @@ from timeline.registry import registry
 # Whether anything is on hold: a column for statements that ask for something else.
 IS_ANY_OPEN: Final = "EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)"
 
+MOST_READ: Final = 200  # Holds are read together with something else up to so many.
 LONGEST: Final = timedelta(days=7)  # The longest time within which starts are counted.
 _UNSTARTED: Final = sorted(OPEN - {State.ACTIVE})
 
@@ -85,9 +87,25 @@ def on_hold(*, using: str) -> OnHold:
 def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list[Hold]]:
     """Find in one statement the open holds over tasks: id of a task → its holds, the oldest first."""
     dialect, refs = dialect_of(using), sorted({task.entity_ref for task in tasks if task.entity_label})
+    return _by_task(Hold.objects.using(using).raw(dialect.sql("holds_over"), dialect.entities_of(refs)), tasks)
+
+
+def some_open(*, using: str) -> HoldQuerySet:
+    """Ask for open holds together with something else, for ``over_these``."""
+    return Hold.objects.using(using).open().order_by("created_at", "pk")[: MOST_READ + 1]
+
+
+def over_these(tasks: Sequence[ScheduledTask], found: Sequence[Hold], *, using: str) -> dict[UUID, list[Hold]]:
+    """The same among holds that ``some_open`` has found; one statement if there are more."""
+    if not tasks or not found:
+        return {}
+    return _by_task(found, tasks) if len(found) <= MOST_READ else holds_over(tasks, using=using)
+
+
+def _by_task(holds: Iterable[Hold], tasks: Iterable[ScheduledTask]) -> dict[UUID, list[Hold]]:
     named: dict[EntityRef, list[Hold]] = defaultdict(list)
     others = list[Hold]()
-    for hold in Hold.objects.using(using).raw(dialect.sql("holds_over"), dialect.entities_of(refs)):
+    for hold in holds:
         if hold.scope != Scope.ENTITY:
             others.append(hold)
             continue

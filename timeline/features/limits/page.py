@@ -14,7 +14,6 @@ from django.utils.translation import ngettext, pgettext
 from timeline import shortcuts
 from timeline.admin.pages import Pages
 from timeline.admin.references import actor_of, called
-from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.features.limits.reading import limits
 from timeline.store.changes import MAX_REASON
@@ -35,7 +34,7 @@ class LimitPages(Pages):
         found = sorted(limits(using=self.alias), key=lambda entry: (not entry.is_closed, entry.key))
         named = [(entry, [(place, called(place.task_key)) for place in entry.places]) for entry in found]
         context: dict[str, Any] = {"limits": named, "may_open": may_open, "longest": MAX_REASON}
-        return self.page(request, "limits", pgettext("timeline", "Limits"), story_now(self.alias), context)
+        return self.page(request, "limits", pgettext("timeline", "Limits"), self.now_of(request), context)
 
     def _open(self, request: HttpRequest) -> HttpResponse:
         """Open a key that those keep closed who were on the page, and say so."""

@@ -5,7 +5,7 @@ rest because of a step in doubt are only counted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,6 +22,7 @@ from timeline.registry import registry
 from timeline.store.index_selection import USUAL
 
 if TYPE_CHECKING:
+    from timeline.models.run import TimelineRunQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
 
 
@@ -79,11 +80,29 @@ def waiting_for_people(
     return PeoplePage([each for _place, each in sorted(found, key=lambda pair: pair[0])], last)
 
 
+def asking_states() -> Iterator[tuple[str, str]]:
+    """Each machine, and each of its states that waits for people."""
+    for known in registry:
+        for state in sorted(known.waiting_in):
+            yield known.name, state
+
+
+def runs_asking(timeline: str, state: str, *, using: str) -> TimelineRunQuerySet:
+    """Open runs of a machine in a state, the longest there first."""
+    runs = TimelineRun.objects.using(using).open().filter(timeline=timeline, state=state, state__gt="")
+    return runs.order_by("state_at", "pk")
+
+
+def tasks_resting(tasks: ScheduledTaskQuerySet, code: ReasonCode) -> ScheduledTaskQuerySet:
+    """Tasks that rest for this reason, until somebody decides, the first to look again first."""
+    rest = tasks.filter(state=State.RETRYABLE, reason_code=code)
+    # As the index has it.
+    return rest.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL).in_order()
+
+
 def resting(tasks: ScheduledTaskQuerySet) -> int:
     """Count the tasks that rest until somebody says whether a step has happened; up to one more than ``MOST_RESTING``."""
-    in_doubt = tasks.filter(state=State.RETRYABLE, reason_code=ReasonCode.IN_DOUBT)
-    # As the index has it.
-    return in_doubt.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL)[: MOST_RESTING + 1].count()
+    return tasks_resting(tasks, ReasonCode.IN_DOUBT)[: MOST_RESTING + 1].count()
 
 
 def _place_of(run: TimelineRun) -> Place:

@@ -23,7 +23,6 @@ from timeline.admin.forms import REASON
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Called, Named, actor_of, breakable, called, named
 from timeline.admin.subject import look_at, may_look
-from timeline.clocks import story_now
 from timeline.definition.payload_types import members_of
 from timeline.exceptions import TimelineError
 from timeline.features.machines.people import MOST_RESTING, Asking, resting, waiting_for_people
@@ -257,7 +256,7 @@ class PeoplePages(Pages):
             "entity": named(ref, about.entity, self.admin_site.name),
             "back": back,
         }
-        return self.page(request, "say", event, story_now(using), context)
+        return self.page(request, "say", event, self.now_of(request), context)
 
     def _run_asked(self, request: HttpRequest) -> tuple[TimelineRun, str, int]:
         """The run, the event, and how often the run had moved when it was asked. Raises ``Http404`` if that makes no sense."""

@@ -57,10 +57,13 @@ class EffectSerializer(RowSerializer):
     reason = serializers.SerializerMethodField(
         help_text="The same in words; what people wrote, only to those who may read it."
     )
+    stands = serializers.CharField(
+        read_only=True, help_text="Until when it would be on hold, or wait for somebody or something; empty: neither."
+    )
 
     class Meta:
         model = ScheduledTask
-        fields = ["task", "title", "change", "foreseen", "at", "then_at", "reason_code", "reason"]
+        fields = ["task", "title", "change", "foreseen", "at", "then_at", "reason_code", "reason", "stands"]
         read_only_fields = fields
 
     def get_reason_code(self, effect: Effect) -> str:

@@ -21,7 +21,6 @@ from timeline.admin.entity_picture import Drawing, drawing
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import called, named, names_of
 from timeline.admin.subject import look_at, may_look
-from timeline.clocks import story_now
 from timeline.exceptions import TimelineError, UnknownTimeline
 from timeline.features.machines.plans import MachinePlan, machine_plans
 from timeline.features.plans.differ import Differs, TaskDiffers, differences_of_some
@@ -237,7 +236,7 @@ class WhatIfPages(Pages):
         if not may_look(about, self.visible(request), policy_of(request), request.user):
             raise Http404(_("There is no such entity."))
         ref, entity = about.ref, about.entity
-        now, zone = story_now(self.alias), timezone.get_current_timezone()
+        now, zone = self.now_of(request), timezone.get_current_timezone()
         names = [name for name in anchors_of(ref.label) if _has_field(ref, name)]
         events, asked = _events_of(ref), request.POST if request.method == "POST" else None
         form = WhatIfForm(asked, entity=entity, names=names, timelines=_timelines_of(ref), events=events, zone=zone)

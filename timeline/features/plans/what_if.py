@@ -19,7 +19,11 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
 from timeline.exceptions import InvalidInput
+from timeline.features.holds.reading import held_in_words
+from timeline.features.holds.store import holds_over
 from timeline.features.machines.deadlines import deadlines_kept
+from timeline.features.waits.reading import waits_in_words
+from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
 from timeline.models.families import kinds_of
 from timeline.models.statements import Among
@@ -177,7 +181,8 @@ class Effect(NamedTuple):
     The effect on one task that is ahead, or would be; its key may say at its end which of many it is.
 
     ``at`` and ``then_at``: when it is due or expected, and would be; None: it is not ahead, or nobody can say. ``why``: why it
-    would be gone. ``row``: after the change; None: it has none, or would have none. Never save it.
+    would be gone. ``row``: after the change; None: it has none, or would have none. Never save it. ``stands``: until when it
+    would be on hold, or wait, in words; empty: neither.
     """
 
     task_key: str
@@ -187,6 +192,7 @@ class Effect(NamedTuple):
     is_foreseen: bool
     why: str = ""
     row: ScheduledTask | None = None
+    stands: str = ""
 
     @property
     def words(self) -> str:
@@ -197,19 +203,20 @@ class Effect(NamedTuple):
             Becomes.GONE: pgettext("timeline", "called off"),
             Becomes.SAME: pgettext("timeline", "as it is"),
         }[self.change]
-        return f"{said}: {self.why}" if self.why else said
+        return f"{said}: {why}" if (why := self.why or self.stands) else said
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """
-    What an entity has ahead: open tasks, with those open in an earlier snapshot; and what was read to foresee follow-ups, which
-    is done when they are asked for: by then, nothing is locked any more.
+    What an entity has ahead: open tasks, with those open in an earlier snapshot; until when they are on hold, in words; what
+    was read to foresee follow-ups, which is done when they are asked for: by then, nothing is locked any more.
     """
 
     rows: dict[UUID, ScheduledTask]
     ahead: Ahead
     now: datetime
+    held: dict[UUID, str]
 
     @cached_property
     def foreseen(self) -> dict[tuple[UUID, str], list[datetime | None]]:
@@ -249,13 +256,15 @@ def snapshot(
     now: datetime,
     using: str,
 ) -> Snapshot:
-    """Take a snapshot, with tasks that are ``known`` in any state. Five statements, and those that read entities."""
+    """Take a snapshot, with tasks that are ``known`` in any state. Six statements, and those that read entities."""
     rows = {task.pk: task for task in tasks.for_entity(ref).open().select_related("run")}
     ended = [key for key in known if key not in rows]
     rows |= {task.pk: task for task in tasks.filter(Among(ended)).select_related("run")} if ended else {}
     recall([rows[key] for key in ended if key in rows], using=using)
     runs = TimelineRun.objects.using(using).open().for_entity(ref)
-    return Snapshot(rows, ahead_of(seen(runs), using=using), now)
+    rest = [task for task in rows.values() if task.is_open and task.state != State.ACTIVE]
+    held = {key: held_in_words(over) for key, over in (holds_over(rest, using=using) if rest else {}).items()}
+    return Snapshot(rows, ahead_of(seen(runs), using=using), now, held)
 
 
 def effects(before: Snapshot, after: Snapshot) -> list[Effect]:
@@ -283,10 +292,16 @@ def _of_rows(before: Snapshot, after: Snapshot) -> Iterable[Effect]:
             yield Effect(task.full_key, task.scheduled_at, None, Becomes.GONE, is_foreseen=False, why=said, row=told)
             continue
         seen.add(then.pk)
-        yield _moved(task.full_key, task.scheduled_at, then.scheduled_at, is_foreseen=False, row=then)
+        moved = _moved(task.full_key, task.scheduled_at, then.scheduled_at, is_foreseen=False, row=then)
+        yield moved._replace(stands=_stands(then, after))
     for key, task in after.rows.items():
         if task.is_open and key not in seen:
-            yield Effect(task.full_key, None, task.scheduled_at, Becomes.NEW, is_foreseen=False, row=task)
+            new = Effect(task.full_key, None, task.scheduled_at, Becomes.NEW, is_foreseen=False, row=task)
+            yield new._replace(stands=_stands(task, after))
+
+
+def _stands(task: ScheduledTask, after: Snapshot) -> str:
+    return "; ".join(filter(None, [after.held.get(task.pk, ""), waits_in_words(task)]))
 
 
 def _of_foreseen(before: Snapshot, after: Snapshot) -> Iterable[Effect]:

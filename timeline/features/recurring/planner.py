@@ -125,6 +125,14 @@ def silent_until(recurring: Recurring, last: Known | None, before: Known | None,
     return last.at if _next(recurring, before, now).at < last.at else None
 
 
+def passed_since(recurring: Recurring, last: Known | None, *, now: datetime) -> datetime | None:
+    """The first slot after the last run that is over, so that its run should have begun; None: none is, or no run is known."""
+    if last is None or last.at > now:
+        return None
+    following = next(_after(recurring, last.at, last.key)).at
+    return following if following <= now else None
+
+
 def _after(recurring: Recurring, instant: datetime, taken: str = "") -> Iterator[Due]:
     """The slots after a moment: one for each key."""
     slots = iter(()) if recurring.slots is None else recurring.slots.since(instant, recurring.timezone)

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Q, prefetch_related_objects
+from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 from timeline.exceptions import UnknownTask
 from timeline.features.holds.store import holds_over
 from timeline.features.waits.store import Wait, causes_of, declared_wait, first_met, met_among, open_wait
 from timeline.lifecycle import WAITING, ReasonCode
-from timeline.models import EntityRef, LogEntry, ScheduledTask
+from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
 from timeline.store.planner_settings import guided
@@ -24,6 +26,9 @@ from timeline.timing import EARLIEST, LATEST, Approval, When, told_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
+
+
+Moment = datetime | Combinable  # A time, or an expression that is one.
 
 
 class WaitLine(NamedTuple):
@@ -84,12 +89,16 @@ def who_decides(task: ScheduledTask) -> str:
     return _("Somebody with the permission %(permission)s is to approve or reject it, until %(at)s.") % said
 
 
-def waits_for_person(task: ScheduledTask) -> str:
-    """Say in a few words that a task waits for somebody to approve or reject it, beside its time; empty: it does not."""
-    if approval_under_way(task) is None:
+def waits_in_words(task: ScheduledTask) -> str:
+    """Say in a few words that a task waits for a person or an event, and until when; empty: no, or its reason says so."""
+    if task.state not in WAITING or not task.awaits or task.reason_code == ReasonCode.WAITING:
         return ""
-    is_moved = task.scheduled_at != task.nominal_at
-    return _("waits for a person") if is_moved else _("waits for a person, until then at the latest")
+    at = told_time(task.nominal_at)
+    if approval_under_way(task) is not None:
+        return _("waits for approval until %(at)s") % {"at": at}
+    if ":" in task.awaits:
+        return ""  # For the end of an earlier run.
+    return _("waits for %(events)s until %(at)s") % {"events": ", ".join(task.awaits.split()), "at": at}
 
 
 def not_to_decide(task: ScheduledTask) -> str:
@@ -160,12 +169,28 @@ def _parts(
     if at >= LATEST - when.offset.exact:
         return  # None is due so late.
     begin = at + when.offset.exact
+    for part in undecided(tasks, key, when, now=now):
+        beyond = Q(scheduled_at__gt=begin) | Q(pk__gt=pk)
+        yield part if after is None else part.filter(beyond, scheduled_at__gte=begin)
+
+
+def undecided(tasks: ScheduledTaskQuerySet, key: str, when: When, *, now: Moment) -> Iterator[ScheduledTaskQuerySet]:
+    """The tasks of one kind that wait for a decision which nobody has made, each state by itself, by their due times."""
     # When the handler waits for something else, after the decision, the row has other events. A row that was made when the
     # approval had another name can be decided as well.
     asks = Q(awaits=" ".join(when.awaits)) | Q(awaits__gt="", attempt=0)
-    waiting = tasks.filter(asks, task_key=key, nominal_at__gt=now, scheduled_at__gt=now)
-    if after is not None:
-        waiting = waiting.filter(Q(scheduled_at__gt=begin) | Q(pk__gt=pk), scheduled_at__gte=begin)
+    # What is decided is due at once, but somebody may move it to a later time again.
+    said = Event.objects.using(tasks.db).filter(
+        entity_label=OuterRef("awaits_label"),
+        entity_id=OuterRef("awaits_id"),
+        name__in=when.awaits,
+        recorded_at__gte=Coalesce(OuterRef("run__recorded_at"), OuterRef("run__started_at")),
+        recorded_at__lt=OuterRef("nominal_at"),
+    )
+    causes = Q(pk=OuterRef("cause_id")) | Q(pk=OuterRef("run__started_by_id"))
+    waiting = tasks.filter(
+        asks, ~Exists(said.exclude(causes)), task_key=key, run__isnull=False, nominal_at__gt=now, scheduled_at__gt=now
+    )
     for state in sorted(WAITING):
         yield waiting.filter(state=state).order_by("scheduled_at", "pk")
 
