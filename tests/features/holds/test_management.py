@@ -40,6 +40,11 @@ class TestTimelineHold:
         call_command("timeline_hold")
         assert capsys.readouterr().out.strip() == shown
 
+    def test_ends_a_reason_that_has_a_full_stop_with_one(self, clock, capsys):
+        call_command("timeline_hold", "--everything", "--reason", "They dispute the bill.", "--actor", "ada")
+
+        assert "by ada: They dispute the bill. Then what is due runs." in capsys.readouterr().out
+
     def test_holds_an_entity_until_a_moment(self, clock, user, capsys):
         call_command(
             "timeline_hold",

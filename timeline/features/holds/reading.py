@@ -37,7 +37,7 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
         said = _("On hold since %(since)s, until somebody releases it (%(what)s)") % told
     if people and hold.actor:
         said = _("%(said)s, by %(actor)s") % {"said": said, "actor": hold.actor}
-    why = f": {hold.why}" if people or hold.is_by_brake else ""
+    why = ": " + hold.why.rstrip(".") if people or hold.is_by_brake else ""
     if hold.is_by_brake and hold.lifted_at is None:
         remedy = _("See what is due of it: cancel what must not run, then release it. All that is due by then runs.")
         return f"{said}{why}. {remedy}"
