@@ -6,11 +6,11 @@ from typing import Final
 FEATURES: Final = (
     "steps",
     "limits",
-    "machines",
     "waits",
+    "machines",
     "fan_out",
-    "holds",
     "recurring",
+    "holds",
     "bulk_actions",
     "plans",
     "sweep",
