@@ -49,11 +49,13 @@ def see_through_a_day(browser, orders):
     """Filter, search, cancel with a reason, see it in the log, redrive."""
     order = orders[1]
     browser.open(LIST)
+    browser.click(".tl-folded summary")
     browser.choose("#tl-task", "care.greet")
     browser.click(".tl-go button")
     browser.wait_for(".tl-chips")
     assert "care.call" not in browser.find(".tl-rows").text
 
+    browser.click(".tl-folded summary")
     browser.type("#tl-q", f"testapp.order {order.pk}")
     browser.click(".tl-go button")
     browser.wait_for_text("1 task on this page")

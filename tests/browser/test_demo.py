@@ -66,6 +66,7 @@ class Walk:
 
     def filter(self) -> None:
         """By timeline and state, then by a day of the strip."""
+        self.browser.click(".tl-folded summary")
         self.browser.choose("#tl-timeline", "trial")
         self.browser.choose("#tl-state", "scheduled")
         self.browser.click(".tl-go button")
@@ -82,6 +83,7 @@ class Walk:
     def search(self, user: User) -> None:
         """Find somebody's task and open it."""
         self.browser.open(LIST)
+        self.browser.click(".tl-folded summary")
         self.browser.type("#tl-q", f"accounts.user {user.pk}")
         self.browser.click(".tl-go button")
         self.browser.wait_for_text("1 task on this page")

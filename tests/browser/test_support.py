@@ -220,6 +220,7 @@ class TestWhatWouldHappenIfIExtended:
 class TestLost:
     def test_a_name_typed_into_the_filter_of_ids_leads_to_find(self, agent):
         agent.follow("Upcoming events")
+        agent.browser.click(".tl-folded summary")
         agent.browser.type("#tl-q", "cleo@example.com" + Keys.ENTER)
         agent.browser.wait_for(".tl-empty")
 
