@@ -144,7 +144,7 @@ class TestWhatGoesOutTomorrowAtNine:
 class TestWhatFailedLastNight:
     def test_is_told_by_its_error_and_all_of_it_is_redriven_by_keys_alone(self, agent, morning):
         press_to(agent, "Upcoming events")
-        press_to(agent, "Dead letters: what failed")
+        press_to(agent, "Dead letters")
         assert DOWN in agent.browser.text
         assert "2 tasks" in agent.browser.find(".tl-card").text
 
@@ -254,6 +254,10 @@ def press(agent, *keys):
 
 def press_to(agent, words):
     """Go to a link with the tabulator, and follow it."""
-    while focused(agent).text != words:
+    for _ in range(200):
+        if focused(agent).text.startswith(words):
+            break
         press(agent, Keys.TAB)
+    else:
+        pytest.fail(f"No link begins with {words}.")
     agent._step(lambda: press(agent, Keys.ENTER))
