@@ -35,7 +35,7 @@ class TestCouplings:
     @pytest.mark.parametrize(
         ("feature", "most"),
         [
-            *[("limits", 6), ("steps", 12), ("holds", 13), ("waits", 11), ("recurring", 14), ("machines", 26)],
+            *[("limits", 6), ("steps", 12), ("holds", 18), ("waits", 15), ("recurring", 14), ("machines", 28)],
             *[("fan_out", 2), ("bulk_actions", 5), ("plans", 6), ("sweep", 1), ("maintenance", 8)],
         ],
     )
