@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -37,11 +36,11 @@ def module(monkeypatch, tmp_path):
         folder.mkdir()
         (folder / "__init__.py").write_text("")
         (folder / "hooks.py").write_text(text)
-        package = ModuleType(f"timeline.features.{name}")
         monkeypatch.setattr("timeline.features.__path__", [*sys.modules["timeline.features"].__path__, str(tmp_path)])
-        return package
 
-    return make
+    yield make
+    for name in [name for name in sys.modules if name.startswith("timeline.features.tides")]:
+        del sys.modules[name]
 
 
 class TestHooks:
@@ -80,8 +79,6 @@ class TestHooks:
 
         with pytest.raises(ImproperlyConfigured, match=said):
             hooks.hooks()
-        sys.modules.pop("timeline.features.tides.hooks", None)
-        sys.modules.pop("timeline.features.tides", None)
 
 
 class TestAbsentFeatures:

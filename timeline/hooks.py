@@ -209,7 +209,7 @@ class Hooks:
     some_columns: tuple[SomeColumns, ...] = ()
     new_rows: tuple[Guarded[Callable[..., None]], ...] = ()
     ends: tuple[Callable[..., None], ...] = ()
-    run_ends: tuple[Guarded[Callable[..., None]], ...] = ()
+    run_ends: tuple[Guarded[Callable[..., object]], ...] = ()
     instances: tuple[Guarded[Callable[[object, Sequence[TimelineRun]], None]], ...] = ()
     reconciled: tuple[Callable[..., object], ...] = ()
     deletions: tuple[Callable[..., None], ...] = ()

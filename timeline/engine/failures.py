@@ -178,9 +178,9 @@ def rested(attempt: Attempt, reason: Reason, *, again: timedelta = LOOKS_AGAIN) 
     return replace(write, failures=-attempt.task.failures) if further else write
 
 
-def at_rest(attempt: Attempt, rest: Rest) -> Write:
-    """The outcome of an attempt whose handler waits for somebody or something."""
-    write = rested(attempt, rest.reason)
+def at_rest(attempt: Attempt, rest: Rest, *, again: timedelta = LOOKS_AGAIN) -> Write:
+    """The outcome of an attempt that waits for somebody or something; ``again``: when it looks, if that is not said."""
+    write = rested(attempt, rest.reason, again=again)
     return write if rest.due_at is None else replace(write, scheduled_at=rest.due_at, rests=rest.rests)
 
 

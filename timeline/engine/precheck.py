@@ -1,4 +1,7 @@
-"""Pass the last look: tasks that must not run end at once; for the others, the time of their group begins."""
+"""
+Pass the last look, and its rules: guards that the database checks, anchors that have changed, windows. Tasks that must not run
+end at once; for the others, the time of their group begins.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from django.utils import translation
 from timeline import reasons
 from timeline.engine.attempts import Attempt, guard_reason, still_ours
 from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
-from timeline.engine.failures import LOOKS_AGAIN_SOON, failed, rested, zone_for
+from timeline.engine.failures import LOOKS_AGAIN_SOON, at_rest, failed, zone_for
 from timeline.exceptions import DateOutOfRange, NaiveDatetime, Rest
 from timeline.features.machines.visits import is_of_unknown_state, left
 from timeline.hooks import asked_for, hooks
@@ -34,6 +37,8 @@ from timeline.store.entity_locks import surely_gone
 from timeline.store.returned_rows import read_entities, read_models
 from timeline.store.transition import Write
 from timeline.timing import When
+
+logger = logging.getLogger("timeline")
 
 # The task was pruned with its run while its worker gave no signs. Nobody reads this reason: there is no row to write it to.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
@@ -187,16 +192,12 @@ def _outcome_of(
     if isinstance(refused, Write):
         return refused
     if isinstance(refused, Rest):
-        due_at = attempt.now + LOOKS_AGAIN_SOON if refused.due_at is None else refused.due_at
-        return replace(rested(attempt, refused.reason), scheduled_at=due_at, rests=refused.rests, entered=False)
+        return replace(at_rest(attempt, refused, again=LOOKS_AGAIN_SOON), entered=False)
     if isinstance(refused, BaseException):
         return refused  # It ends this thread.
     if refused.code == ReasonCode.HOLD:  # Its due time stays; nothing is counted, and no budget touched.
         return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=refused, entered=False)
     return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused, entered=False)
-
-
-logger = logging.getLogger("timeline")
 
 
 def guarded(attempts: Iterable[Attempt], *, using: str) -> dict[UUID, Reason | Exception]:

@@ -50,10 +50,6 @@ def _begin(
     return frozenset()
 
 
-def _wake(ended: Sequence[TimelineRun], *, now: datetime, using: str) -> None:
-    wake_queued(ended, now=now, using=using)
-
-
 def _fill(rows: Sequence[tuple[EntityRef, dict[str, Any]]], *, using: str) -> dict[str, list[Any]]:
     """For which events new rows wait, and whose."""
     kin = kin_of({ref for ref, planned in rows if "awaits" in planned}, using=using)
@@ -72,6 +68,6 @@ HOOKS = Hooks(
     decisions=(still_to_wait,),
     follows=(_begin,),
     some_columns=(SomeColumns(AWAITED, _fill),),
-    run_ends=((attrgetter("once"), _wake),),
+    run_ends=((attrgetter("once"), wake_queued),),
     deletions=(note_deletion,),
 )
