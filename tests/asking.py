@@ -72,8 +72,8 @@ RULES: Final = [
     "timing",
     "webhooks/test_guarding.py",
 ]
-# Asked on SQLite alone, of ``test`` too: texts longer than the columns of PostgreSQL, and the demo, which has that database only
-# and counts its past alone on it (on a server, what others have open would be waited for).
+# Asked on SQLite alone, of ``test`` too: texts longer than the columns of PostgreSQL, and the demo, which has that database
+# only, and counts its past where nobody else writes (on a server, what others have open would be waited for).
 ON_SQLITE: Final = ["admin/test_texts.py", "project/test_demo_page.py", "project/test_demo_past.py", "test_tutorial.py"]
 # Asked on PostgreSQL alone: words, rights, documents, made-up requests, and what goes through Celery and a broker.
 ON_POSTGRESQL: Final = [

@@ -3,7 +3,8 @@ Where features take part in the life of a task. The core asks here, and imports 
 
 A feature is a folder below ``timeline/features/`` that is named in ``FEATURES``. What it declares about definitions stands in
 its module ``rules`` (a ``Rules``, asked when a class is declared, before models are there). What it does with rows stands in
-its module ``hooks`` (a ``Hooks``). It may have one of them, both, or none. Each field is a tuple of functions; the core calls
+its module ``hooks`` (a ``Hooks``). What people meet of it stands in modules that ``of_features`` names. It may have any of
+these, or none. Each field is a tuple of functions; the core calls
 those of all features, in the order of ``FEATURES``. ``now`` is story time, and ``using`` the alias of the database.
 """
 
@@ -17,6 +18,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import chain
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
@@ -258,6 +260,16 @@ def feature_of_option(name: str) -> str:
     return ""
 
 
+def of_features(module: str, name: str) -> Iterator[Any]:
+    """
+    What each feature has by this name in a module of its folder, where it has that module: ``PAGES`` in ``pages``,
+    ``ROUTES`` in ``api``, ``CHECKS`` in ``checks``. Only who shows them asks, so that a site without an API loads none.
+    """
+    for feature in FEATURES:
+        if (found := _loaded(feature, module)) is not None:
+            yield getattr(found, name, ())
+
+
 def _merged(what: type[Told], module: str, name: str) -> Told:
     told = list(_told(what, module, name))
     return what(
@@ -267,18 +279,25 @@ def _merged(what: type[Told], module: str, name: str) -> Told:
 
 def _told(what: type[Told], module: str, name: str) -> Iterator[Told]:
     for feature in FEATURES:
-        folder = f"timeline.features.{feature}"
-        if find_spec(folder) is None:
-            raise _wrong(feature, "is not there", f"make the folder {folder}, or take the name out of FEATURES")
-        if find_spec(f"{folder}.{module}") is None:
+        if (found := _loaded(feature, module)) is None:
             continue
-        try:
-            declared = getattr(import_module(f"{folder}.{module}"), name, None)
-        except Exception as error:
-            raise _wrong(feature, f"cannot be loaded: {error!r}", f"see to {folder}.{module}") from error
+        declared = getattr(found, name, None)
         if not isinstance(declared, what):
-            raise _wrong(feature, f"has no {name} of type {what.__name__}", f"see to {folder}.{module}")
+            raise _wrong(feature, f"has no {name} of type {what.__name__}", f"see to {found.__name__}")
         yield declared
+
+
+def _loaded(feature: str, module: str) -> ModuleType | None:
+    """A module of a feature; None: it has none of this name. Raises ``ImproperlyConfigured`` by the name of the feature."""
+    folder = f"timeline.features.{feature}"
+    if find_spec(folder) is None:
+        raise _wrong(feature, "is not there", f"make the folder {folder}, or take the name out of FEATURES")
+    if find_spec(f"{folder}.{module}") is None:
+        return None
+    try:
+        return import_module(f"{folder}.{module}")
+    except Exception as error:
+        raise _wrong(feature, f"cannot be loaded: {error!r}", f"see to {folder}.{module}") from error
 
 
 def _wrong(feature: str, problem: str, remedy: str) -> ImproperlyConfigured:

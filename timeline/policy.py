@@ -384,7 +384,11 @@ class TimelinePolicy:
 
     def visible_holds(self, holds: HoldQuerySet, user: User) -> HoldQuerySet:
         """Narrow holds down to those the user may see, with who made them and why: staff who may view them, or hold tasks."""
-        return holds if self._has(user, "view_hold") or self.may_hold(user) else holds.none()
+        return holds if self.sees_holds(user) else holds.none()
+
+    def sees_holds(self, user: User) -> bool:
+        """Whether the user may ask for the list of holds."""
+        return self._has(user, "view_hold") or self.may_hold(user)
 
     def may_hold(self, user: User) -> bool:
         """Whether the user may put tasks on hold, whichever they are, and release them."""

@@ -9,10 +9,12 @@ import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import ENTITY, LIST, text_of
-from timeline.admin.pages import PARAMETERS, misspelt
+from timeline.admin.pages import PARAMETERS, misspelt, parameters, routes
 from timeline.admin.tasks import TaskAdmin
 
 DEAD, HEALTH, FIND = (reverse(f"admin:timeline_scheduledtask_{name}") for name in ("dead", "health", "find"))
+
+VIEWS = [*(getattr(TaskAdmin, view) for view in sorted(PARAMETERS)), *(page.view for page in routes())]
 
 
 class TestMisspelt:
@@ -48,11 +50,11 @@ class TestMisspelt:
     def test_knows_views_that_there_are(self):
         assert all(callable(getattr(TaskAdmin, view)) for view in PARAMETERS)
 
-    @pytest.mark.parametrize("view", sorted(PARAMETERS))
+    @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.__name__)
     def test_knows_what_a_view_reads(self, view):
-        read = set(re.findall(r'request\.GET(?:\.get\(|\[)"(\w+)"', getsource(getattr(TaskAdmin, view))))
+        read = set(re.findall(r'request\.GET(?:\.get\(|\[)"(\w+)"', getsource(view)))
 
-        assert read <= PARAMETERS[view]
+        assert read <= parameters()[view.__name__]
 
 
 class TestPages:

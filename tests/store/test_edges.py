@@ -6,8 +6,8 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.machines import Booking, S, placed
 from timeline import Machine, Timeline, after, task
-from timeline.checks import check_edges
 from timeline.dispatch.poll import dispatch
+from timeline.features.machines.checks import check_edges
 from timeline.features.machines.edges import forget_edges, mind_refusal, missing_edges, remove_edges, see_edges
 from timeline.models import Edge
 from timeline.receivers import on_migrate

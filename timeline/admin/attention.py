@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.bar import MOST as MOST_COUNTED
-from timeline.admin.bar import counts_kept, endpoints_at, sees_all_runs, sees_endpoints, sees_holds, told
+from timeline.admin.bar import counts_kept, endpoints_at, sees_all_runs, sees_endpoints, told
 from timeline.admin.pages import is_unpolled, policy_of
 from timeline.admin.references import Called, Named, called, load_to_name, named
 from timeline.admin.subject import Reader
@@ -93,7 +93,7 @@ def told_waiting(
         "in_doubt": lambda: f"{changelist}?{urlencode({'reason': ReasonCode.IN_DOUBT.value})}",
         "changed": lambda: f"{changelist}?{urlencode({'reason': ReasonCode.DEFINITION.value})}",
         "closed": lambda: address("limits"),
-        "holds": lambda: address("holds") if sees_holds(request, policy) else "",
+        "holds": lambda: address("holds") if policy.sees_holds(request.user) else "",
         "endpoints": lambda: endpoints_at(site) if sees_endpoints(request) else "",
     }
     return [ListedCount(name, said, pages[name]()) for name, said in told_waits(waiting).items()]

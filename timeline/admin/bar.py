@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.apps import apps
@@ -12,20 +12,31 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.clocks import MachineTime, is_told, story_now
-from timeline.models import Hold
 from timeline.policy import TimelinePolicy
-from timeline.reading.attention import Ask, Waiting, asks_of_waiting, counting, read_counts
+from timeline.reading.attention import Waiting, asks_of_waiting, counting, read_counts
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from timeline.models.task import ScheduledTaskQuerySet
+    from timeline.reading.attention import Ask
     from timeline.store.multi_query import Words
 
 
 MOST: Final = 1_000  # Of each kind are counted on each page.
 
 _COUNTS: Final = "_timeline_counts"
+# A feature takes a number between those of its neighbours.
+_ORDER: Final = {
+    "attention": 10,
+    "changelist": 20,
+    "find": 30,
+    "dead": 40,
+    "people": 50,
+    "inventory": 60,
+    "endpoints": 80,
+    "health": 90,
+}
 
 
 class BarEntry(NamedTuple):
@@ -38,9 +49,23 @@ class BarEntry(NamedTuple):
     is_here: bool = False
 
 
-def sees_holds(request: HttpRequest, policy: TimelinePolicy) -> bool:
-    """Whether the user may open the page of holds."""
-    return request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user)
+class BarPlace(NamedTuple):
+    """
+    A place that a feature has in the bar.
+
+    Args:
+        order: Where: see ``_ORDER``.
+        page: To which page it leads.
+        number, said: How much waits there, and what that is.
+        also: Other pages on which it is the present one.
+    """
+
+    order: int
+    page: str
+    title: str
+    number: int = 0
+    said: str = ""
+    also: tuple[str, ...] = ()
 
 
 def sees_endpoints(request: HttpRequest) -> bool:
@@ -53,20 +78,24 @@ def sees_all_runs(policy: TimelinePolicy) -> bool:
     return type(policy).sees_timeline is TimelinePolicy.sees_timeline
 
 
-def asked_of(request: HttpRequest, policy: TimelinePolicy, visible: ScheduledTaskQuerySet) -> list[Ask]:
-    """What is counted for a user: nothing, unless they may see all tasks."""
-    if not request.user.has_perm("timeline.view_scheduledtask"):
+def counts_asked(
+    request: HttpRequest, policy: TimelinePolicy, visible: ScheduledTaskQuerySet, of_features: Iterable[Ask]
+) -> list[Words]:
+    """
+    The counts as a part of a statement, if there are any: none, unless the user may see all tasks; nor for what is below the
+    bar of an open page, which is asked for anew by itself.
+    """
+    if "part" in request.GET or not request.user.has_perm("timeline.view_scheduledtask"):
         return []
-    holds, now = sees_holds(request, policy), story_now(visible.db) if is_told() else MachineTime(once=True)
-    asks = asks_of_waiting(visible, runs=sees_all_runs(policy), holds=holds, others=sees_endpoints(request), now=now)
-    return [*asks, Ask("open_holds", Hold.objects.using(visible.db).open().oldest_first())] if holds else asks
-
-
-def counts_asked(request: HttpRequest, policy: TimelinePolicy, visible: ScheduledTaskQuerySet) -> list[Words]:
-    """The counts as a part of a statement, if there are any."""
-    if "part" in request.GET:  # Of an open page only what is below the bar is asked for anew.
-        return []
-    asked = counting(asked_of(request, policy, visible), most=MOST, using=visible.db)
+    now = story_now(visible.db) if is_told() else MachineTime(once=True)
+    asks = asks_of_waiting(
+        visible,
+        runs=sees_all_runs(policy),
+        holds=policy.sees_holds(request.user),
+        others=sees_endpoints(request),
+        now=now,
+    )
+    asked = counting([*asks, *of_features], most=MOST, using=visible.db)
     return [] if asked is None else [asked]
 
 
@@ -88,42 +117,43 @@ def told(number: int) -> str:
 
 def bar_of(
     request: HttpRequest,
-    policy: TimelinePolicy,
     page: str,
     address: Callable[[str], str],
     counts: Mapping[str, int],
+    of_features: Iterable[BarPlace],
     *,
     site: str,
 ) -> list[BarEntry]:
     """What a user may open, in the order of a day's work; ``page`` is the one that is shown."""
-    sees_all = request.user.has_perm("timeline.view_scheduledtask")
-
-    def entry(name: str, title: str, number: int = 0, said: str = "", *, also: tuple[str, ...] = ()) -> BarEntry:
-        return BarEntry(title, address(name), told(number), said, page in (name, *also))
-
-    bar = []
-    if sees_all:
-        waits = Waiting.of(counts).total
-        bar.append(
-            entry("attention", pgettext("timeline", "Needs attention"), waits, _("so many things wait for a person"))
+    places = [*of_features, *_places(counts, sees_all=request.user.has_perm("timeline.view_scheduledtask"))]
+    bar = {
+        place.order: BarEntry(
+            place.title, address(place.page), told(place.number), place.said, page in (place.page, *place.also)
         )
-    bar.append(entry("changelist", pgettext("timeline", "Upcoming"), also=("upcoming",)))
-    bar.append(entry("find", pgettext("timeline", "Find")))
-    failed = counts.get("dead_letters", 0)
-    bar.append(entry("dead", pgettext("timeline", "Dead letters"), failed, _("so many tasks failed for good")))
-    if sees_all:
-        people = counts.get("people", 0)
-        bar.append(entry("people", pgettext("timeline", "People"), people, _("so many wait for a person")))
-        bar.append(entry("inventory", pgettext("timeline", "Timelines"), also=("timeline", "plan")))
-    if sees_holds(request, policy):
-        holds = counts.get("open_holds", 0)
-        bar.append(entry("holds", pgettext("timeline", "Holds"), holds, _("so many are in force"), also=("hold",)))
+        for place in places
+    }
     if sees_endpoints(request) and (where := endpoints_at(site)):
-        failing = counts.get("endpoints", 0)
-        bar.append(BarEntry(pgettext("timeline", "Webhooks"), where, told(failing), _("so many endpoints fail")))
+        failing = told(counts.get("endpoints", 0))
+        bar[_ORDER["endpoints"]] = BarEntry(
+            pgettext("timeline", "Webhooks"), where, failing, _("so many endpoints fail")
+        )
+    return [bar[order] for order in sorted(bar)]
+
+
+def _places(counts: Mapping[str, int], *, sees_all: bool) -> Iterator[BarPlace]:
+    """Those of the product itself."""
     if sees_all:
-        bar.append(entry("health", pgettext("timeline", "Health")))
-    return bar
+        waits, people = Waiting.of(counts).total, counts.get("people", 0)
+        name, said = pgettext("timeline", "Needs attention"), _("so many things wait for a person")
+        yield BarPlace(_ORDER["attention"], "attention", name, waits, said)
+        name, said = pgettext("timeline", "People"), _("so many wait for a person")
+        yield BarPlace(_ORDER["people"], "people", name, people, said)
+        yield BarPlace(_ORDER["inventory"], "inventory", pgettext("timeline", "Timelines"), also=("timeline", "plan"))
+        yield BarPlace(_ORDER["health"], "health", pgettext("timeline", "Health"))
+    yield BarPlace(_ORDER["changelist"], "changelist", pgettext("timeline", "Upcoming"), also=("upcoming",))
+    yield BarPlace(_ORDER["find"], "find", pgettext("timeline", "Find"))
+    failed, said = counts.get("dead_letters", 0), _("so many tasks failed for good")
+    yield BarPlace(_ORDER["dead"], "dead", pgettext("timeline", "Dead letters"), failed, said)
 
 
 def endpoints_at(site: str) -> str:

@@ -15,7 +15,7 @@ from timeline.admin.guard_answers import standing_of
 from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
-from timeline.features.holds.page import holds_over, told_holds
+from timeline.features.holds.pages import holds_over, told_holds
 from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import covers
 from timeline.features.machines.pictures import run_picture

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache, cached_property, partial, wraps
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import urlencode
 
 from django.apps import apps
@@ -20,9 +21,10 @@ from django.utils import timezone
 from django.utils.translation import pgettext
 
 from timeline.admin.actions import MAX_CHOSEN
-from timeline.admin.bar import BarEntry, bar_of, counts_asked, counts_kept, keep_counts
+from timeline.admin.bar import BarEntry, BarPlace, bar_of, counts_asked, counts_kept, keep_counts
 from timeline.admin.list_query import Question, asked
 from timeline.dispatch.worker_signs import is_silent, silent
+from timeline.hooks import of_features
 from timeline.live.pages import can_stream
 from timeline.models import ScheduledTask
 from timeline.policy import get_policy
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
+    from timeline.reading.attention import Ask
     from timeline.store.multi_query import Words
 
     Base = ModelAdmin[ScheduledTask]
@@ -50,52 +53,37 @@ _LONGEST: Final = 1000  # Characters of each that are kept.
 _LONGEST_ID: Final = 36  # Of a task: who has not logged in can write no more than this into the store of sessions.
 
 _LIST: Final = frozenset(Question.__dataclass_fields__)
-_ENTITY: Final = frozenset({"label", "id"})
+OF_ENTITY: Final = frozenset({"label", "id"})
+# What each view is asked by its address. Views that are neither here nor of features are asked nothing.
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "changelist_view": _LIST | {"part"},
     "dead_view": frozenset({"group", "since", "task"}),
-    "entity_view": _ENTITY | {"span"},
+    "entity_view": OF_ENTITY | {"span"},
     "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
-    "hold_view": _ENTITY | {"what"},
     "matching_view": _LIST | {"action"},
     "people_view": frozenset({"machine", "after"}),
-    "plan_view": frozenset({"timeline", "after"}),
     "redrive_view": frozenset({"group"}),
     "say_view": frozenset({"run", "event", "moves"}),
-    "what_if_view": _ENTITY,
 }
-_ALL: Final = frozenset().union(*PARAMETERS.values())
 PAGES: Final = (
     "attention",
     "changelist",
     "act",
-    "bulk",  # of bulk_actions
     "entity",
     "find",
     "dead",
     "health",
     "inventory",
-    "limits",  # of limits
     "matching",
-    "holds",
-    "hold",
     "people",
-    "plan",
     "redrive",
     "say",
-    "what_if",
 )
 # What a request keeps.
 _POLICY: Final = "_timeline_policy"
 _UNPOLLED: Final = "_timeline_unpolled"
-# Pages whose content follows what happens while they are open. The list refreshes a part of itself.
-LIVE: Final = frozenset(
-    {
-        *("attention", "bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people"),
-        *("task", "timeline"),
-    }
-)
+LIVE: Final = frozenset({"attention", "dead", "entity", "health", "inventory", "people", "task", "timeline"})
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
 _TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _TURNING: Final = re.compile(f"<[^>]*>|{_TURNS.pattern}")
@@ -141,14 +129,93 @@ def forget(request: HttpRequest) -> None:
     request.session.pop(_KEY, None)
 
 
-"""What each view is asked by its address. Views that are not here are asked nothing."""
+class FeaturePage(NamedTuple):
+    """
+    A page of a feature.
+
+    Args:
+        name: Of its address, and of its template. One without parameters in its path is in ``urls`` of templates.
+        path: Below the address of the list.
+        view: Shows it, given the request and what the path has.
+        parameters: What its address may be asked.
+        is_live: Whether it follows what happens while it is open.
+        takes_forms: Whether something can be sent to it.
+    """
+
+    name: str
+    path: str
+    view: Callable[..., HttpResponse]
+    parameters: frozenset[str] = frozenset()
+    is_live: bool = False
+    takes_forms: bool = False
+
+
+class FeaturePages:
+    """
+    Base of the pages of a feature, which names them in ``PAGES`` of its module ``pages``. Made once for each admin.
+
+    ``ROUTES`` are these pages; their views are functions of the class.
+
+    Args:
+        admin: Whose pages they are: rights, the frame and the database are asked of it.
+    """
+
+    ROUTES: ClassVar[tuple[FeaturePage, ...]]
+
+    def __init__(self, admin: Pages) -> None:
+        self.admin, self.admin_site = admin, admin.admin_site
+        self.page, self.address, self.visible = admin.page, admin.address, admin.visible
+        self.now_of, self.now_and = admin.now_of, admin.now_and
+        self.has_view_permission = admin.has_view_permission
+
+    @property
+    def alias(self) -> str:
+        """The database whose tasks are shown."""
+        return self.admin.alias
+
+    def counted(self, request: HttpRequest) -> Iterable[Ask]:
+        """What the bar counts of it, for who may see all tasks."""
+        return ()
+
+    def places(self, request: HttpRequest, counts: Mapping[str, int]) -> Iterable[BarPlace]:
+        """Its places in the bar, for this user."""
+        return ()
+
+
+@cache
+def features() -> tuple[type[FeaturePages], ...]:
+    """The pages of all features."""
+    return tuple(chain.from_iterable(of_features("pages", "PAGES")))
+
+
+def routes() -> Iterator[FeaturePage]:
+    """The same, page by page."""
+    return chain.from_iterable(each.ROUTES for each in features())
+
+
+@cache
+def parameters() -> dict[str, frozenset[str]]:
+    """What each view is asked by its address, by the name of the view."""
+    return {**PARAMETERS, **{page.view.__name__: page.parameters for page in routes()}}
+
+
+@cache
+def plain_names() -> tuple[str, ...]:
+    """The pages whose addresses have no parameters in their paths."""
+    return (*PAGES, *(page.name for page in routes() if "<" not in page.path))
+
+
+@cache
+def live_names() -> frozenset[str]:
+    """Pages whose content follows what happens while they are open. The list refreshes a part of itself."""
+    return LIVE.union(page.name for page in routes() if page.is_live)
 
 
 def misspelt(given: Iterable[str], view: str) -> tuple[str, str] | None:
     """Find a parameter that no page knows and that is like one of this page's; with the one that is meant."""
-    known = PARAMETERS.get(view, frozenset())
+    known, every = parameters().get(view, frozenset()), frozenset().union(*parameters().values())
     for name in given:
-        if name not in _ALL and (meant := near(name, known, most=1)):
+        if name not in every and (meant := near(name, known, most=1)):
             return name, meant[0]
     return None
 
@@ -191,6 +258,11 @@ class Pages(Base):
 
     using = ""
 
+    @cached_property
+    def of_features(self) -> list[FeaturePages]:
+        """The pages of features, as they are in this admin."""
+        return [each(self) for each in features()]
+
     @property
     def alias(self) -> str:
         """The database whose tasks are shown."""
@@ -212,7 +284,7 @@ class Pages(Base):
         """What each page says at its top, as parts of a statement; ``keep_the_top`` takes what was found."""
         return [
             silent(using=self.alias).values_list("pk"),
-            *counts_asked(request, policy_of(request), self.visible(request)),
+            *counts_asked(request, policy_of(request), self.visible(request), self._counted_by_features(request)),
         ]
 
     def keep_the_top(self, request: HttpRequest, found: Sequence[Sequence[Any]]) -> None:
@@ -258,10 +330,10 @@ class Pages(Base):
             "site_name": self.admin_site.name,
             "frame": "admin/timeline/unfold.html" if apps.is_installed("unfold") else "admin/base_site.html",
             "who": made_for(request.user),
-            "urls": {name: self.address(name) for name in PAGES},
+            "urls": {name: self.address(name) for name in plain_names()},
             # What comes before and after its key: an address is made up by Django for one task, not for hundreds.
             "task_at": self.address("change", _ANY_TASK).split(_ANY_TASK),
-            "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",
+            "live": request.get_full_path() if name in live_names() and request.method == "GET" else "",
             "is_told": can_stream(request),
             "login": self.login_for(request.get_full_path()),
             # Asked where it is shown, unless it is known.
@@ -277,7 +349,11 @@ class Pages(Base):
         if (counts := counts_kept(request)) is None:
             self.now_of(request)
             counts = counts_kept(request) or {}
-        return bar_of(request, policy_of(request), name, self.address, counts, site=self.admin_site.name)
+        places = [place for each in self.of_features for place in each.places(request, counts)]
+        return bar_of(request, name, self.address, counts, places, site=self.admin_site.name)
+
+    def _counted_by_features(self, request: HttpRequest) -> list[Ask]:
+        return [ask for each in self.of_features for ask in each.counted(request)]
 
     def address(self, name: str, *args: object) -> str:
         """Address of a page."""

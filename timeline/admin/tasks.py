@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -22,20 +23,17 @@ from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import in_order_of_start, picture, read_entity, timeline_of
 from timeline.admin.health import HealthPages
 from timeline.admin.list_query import asked
-from timeline.admin.pages import policy_of
+from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import named, own_page_of
 from timeline.admin.subject import Reader, accounts, look_at, may_look
 from timeline.admin.task_list import chips, filters, listing, row_of
 from timeline.admin.task_page import telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
-from timeline.features.bulk_actions.pages import BulkPages, may_see_bulk  # of bulk_actions
-from timeline.features.holds.page import HoldPages
+from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
 from timeline.features.holds.store import some_open
-from timeline.features.limits.page import LimitPages  # of limits
 from timeline.features.limits.places import limited_keys  # of limits
-from timeline.features.plans.pages import PlanPages, WhatIfPages
-from timeline.features.steps.page import stepping
+from timeline.features.steps.pages import stepping
 from timeline.features.steps.reading import steps_of_task
 from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import State
@@ -63,16 +61,11 @@ _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 class TaskAdmin(
     AttentionPages,
-    BulkPages,  # of bulk_actions
     FindPages,
     HealthPages,
-    HoldPages,
-    LimitPages,  # of limits
     MatchingPages,
-    PlanPages,
     RedrivePages,
     TimelinePages,
-    WhatIfPages,
     DeadLetterPages,
 ):
     """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
@@ -88,6 +81,12 @@ class TaskAdmin(
         def shows(view: View, subject_of: Callable[..., Subject] = _everything) -> Any:
             return watched(wrap(view), subject_of, lambda: self.alias)
 
+        def of_feature(pages: FeaturePages, page: FeaturePage) -> URLPattern:
+            view = MethodType(page.view, pages)
+            asked = shows(view) if page.is_live else wrap(view)
+            allowed: View = forms(asked) if page.takes_forms else require_safe(asked)
+            return path(page.path, allowed, name=f"{name}_{page.name}")
+
         return [
             path("", require_safe(shows(self.changelist_view)), name=f"{name}_changelist"),
             path("attention/", require_safe(shows(self.attention_view, _workers_too)), name=f"{name}_attention"),
@@ -98,21 +97,13 @@ class TaskAdmin(
                 "inventory/<str:name>/", require_safe(shows(self.timeline_view, _timeline_of)), name=f"{name}_timeline"
             ),
             path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
-            path("holds/", forms(shows(self.holds_view)), name=f"{name}_holds"),
-            path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
-            path("limits/", forms(shows(self.limits_view)), name=f"{name}_limits"),  # of limits
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
             path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
-            path("plan/", require_safe(wrap(self.plan_view)), name=f"{name}_plan"),
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
-            path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
-            path("bulk/", require_safe(shows(self.bulk_view)), name=f"{name}_bulk"),  # of bulk_actions
-            path(  # of bulk_actions
-                "bulk/<uuid:object_id>/", forms(shows(self.bulk_action_view)), name=f"{name}_bulk_action"
-            ),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
+            *(of_feature(pages, page) for pages in self.of_features for page in pages.ROUTES),
             path("<uuid:object_id>/change/", require_safe(shows(self.change_view, _task_of)), name=f"{name}_change"),
         ]
 

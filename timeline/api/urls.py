@@ -15,9 +15,7 @@ from timeline.api.documents import DocsView, SchemaView
 from timeline.api.events import Events
 from timeline.api.tasks import TaskViewSet
 from timeline.api.timelines import EntityTasks, MyTasks, UserTasks
-from timeline.features.bulk_actions.api import BulkActions, OneBulkAction, StopBulkAction  # of bulk_actions
-from timeline.features.holds.api import Holds, Release
-from timeline.features.plans.api import Preview
+from timeline.hooks import of_features
 
 app_name = "timeline_api"
 
@@ -48,9 +46,6 @@ def routes(using: str = "") -> list[URLPattern]:
             for verb in VERBS
             for named in [verb.replace("_", "-")]
         ),
-        path("tasks/bulk/", BulkActions.as_view(using=using), name="bulk"),  # of bulk_actions
-        path("tasks/bulk/<uuid:pk>/", OneBulkAction.as_view(using=using), name="bulk-detail"),  # of bulk_actions
-        path("tasks/bulk/<uuid:pk>/stop/", StopBulkAction.as_view(using=using), name="bulk-stop"),  # of bulk_actions
         path("dead-letters/", DeadLetterGroups.as_view(using=using), name="dead-letters"),
         path(
             "dead-letters/<timeline_key:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"
@@ -58,10 +53,12 @@ def routes(using: str = "") -> list[URLPattern]:
         path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
         path("users/<timeline_key:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
         path("entities/<str:label>/<timeline_key:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),
-        path("entities/<str:label>/<timeline_key:id>/preview/", Preview.as_view(using=using), name="entity-preview"),
         path("events/", Events.as_view(using=using), name="events"),
-        path("holds/", Holds.as_view(using=using), name="holds"),
-        path("holds/<uuid:pk>/release/", Release.as_view(using=using), name="hold-release"),
+        *(
+            path(where, view.as_view(using=using), name=name)
+            for some in of_features("api", "ROUTES")
+            for where, view, name in some
+        ),
         *_routes_of_apps(using),
         path("schema/", SchemaView.as_view(using=using), name="schema"),
         path("docs/", DocsView.as_view(), name="docs"),

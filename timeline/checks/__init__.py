@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from django.core import checks
 from django.core.checks import Tags
 
@@ -16,17 +18,14 @@ from timeline.checks.database import (
 )
 from timeline.checks.declared import check_modules, check_once, check_permissions, check_rows, check_starts
 from timeline.checks.site import check_broker, check_identity, check_settings, check_site
-from timeline.features.limits.checks import check_limits  # of limits
-from timeline.features.machines.checks import check_edges
+from timeline.hooks import of_features
 
 __all__ = [
     "check_autocommit",
     "check_broker",
-    "check_edges",
     "check_identity",
     "check_isolation",
     "check_journal",
-    "check_limits",  # of limits
     "check_modules",
     "check_once",
     "check_permissions",
@@ -57,9 +56,8 @@ def register() -> None:
         checks.register(check)
     for check in (
         check_triggers,
-        check_edges,
+        *chain.from_iterable(of_features("checks", "CHECKS")),
         check_rows,
-        check_limits,  # of limits
         check_once,
         check_identity,
         check_journal,

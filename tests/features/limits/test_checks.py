@@ -7,7 +7,7 @@ from django.db import connection
 
 from tests.checks import conftest as checks
 from timeline import Limit, Timeline, task
-from timeline.checks import check_limits
+from timeline.features.limits.checks import check_limits
 from timeline.lifecycle import State
 from timeline.testing import only_timelines
 

@@ -183,3 +183,10 @@ class StopBulkAction(BulkView):
             return RequestOutcome(self.told(stop_bulk(pk, actor=self.actor, now=self.now, using=self.get_using())))
 
         return answer_once(request, act, using=self.get_using())
+
+
+ROUTES: Final = (
+    ("tasks/bulk/", BulkActions, "bulk"),
+    ("tasks/bulk/<uuid:pk>/", OneBulkAction, "bulk-detail"),
+    ("tasks/bulk/<uuid:pk>/stop/", StopBulkAction, "bulk-stop"),
+)

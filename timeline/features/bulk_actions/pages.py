@@ -17,7 +17,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.admin.actions import WORDINGS
-from timeline.admin.pages import Pages, policy_of
+from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.portions import Place
 from timeline.admin.references import actor_of
 from timeline.clocks import story_now
@@ -77,7 +77,7 @@ class ShownAction(NamedTuple):
     url: str
 
 
-class BulkPages(Pages):
+class BulkPages(FeaturePages):
     """Who sees a bulk action by the policy finds it here, whoever began it, by the API or in the admin."""
 
     def bulk_view(self, request: HttpRequest) -> HttpResponse:
@@ -124,6 +124,14 @@ class BulkPages(Pages):
         left = [(str(said), bulk.skipped[why]) for why, said in WHY.items() if bulk.skipped.get(why)]
         where = self.address("bulk_action", bulk.pk)
         return ShownAction(bulk, asks, str(STATES[bulk.state]), in_words(bulk.filters), left, where)
+
+    ROUTES = (
+        FeaturePage("bulk", "bulk/", bulk_view, is_live=True),
+        FeaturePage("bulk_action", "bulk/<uuid:object_id>/", bulk_action_view, is_live=True, takes_forms=True),
+    )
+
+
+PAGES = (BulkPages,)
 
 
 def _span(bulk: BulkAction) -> str:

@@ -170,3 +170,6 @@ def _place(cursor: str) -> UUID:
         return UUID(cursor)
     except ValueError:
         raise ValidationError({"cursor": _("Take it from a link to a next page.")}) from None
+
+
+ROUTES: Final = (("holds/", Holds, "holds"), ("holds/<uuid:pk>/release/", Release, "hold-release"))

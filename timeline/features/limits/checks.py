@@ -41,3 +41,6 @@ def _of_database(alias: str) -> list[CheckMessage]:
     )
     hint = "Declare the limit again until none of them is open; limit=1000 holds up nobody."
     return [Warning(message, hint=hint, id="timeline.W012")]
+
+
+CHECKS: Final = (check_limits,)

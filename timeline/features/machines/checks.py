@@ -36,3 +36,6 @@ def check_edges(
 def _named(pairs: Sequence[tuple[str, str]]) -> str:
     first = ", ".join(f"{source} → {target}" for source, target in pairs[:MOST_NAMED])
     return f"{first} and {len(pairs) - MOST_NAMED} more" if len(pairs) > MOST_NAMED else first
+
+
+CHECKS: Final = (check_edges,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from drf_spectacular.utils import extend_schema_field
@@ -166,3 +166,6 @@ class Preview(TimelineAPI):
         """Whether a machine of the entity asks the user for this event."""
         runs = TimelineRun.objects.using(using).open().for_entity(ref).exclude(state="")
         return any(event in self.policy.asked_of(self.request.user, run, using=using) for run in runs)
+
+
+ROUTES: Final = (("entities/<str:label>/<timeline_key:id>/preview/", Preview, "entity-preview"),)

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from timeline import shortcuts
 from timeline.admin.entities import Item
 from timeline.admin.entity_picture import Drawing, drawing
-from timeline.admin.pages import Pages, policy_of
+from timeline.admin.pages import OF_ENTITY, FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import called, named, names_of
 from timeline.admin.subject import look_at, may_look
 from timeline.exceptions import TimelineError, UnknownTimeline
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MOST: Final = 1000  # Runs that a page looks at.
 
 
-class PlanPages(Pages):
+class PlanPages(FeaturePages):
     """Which timelines there are to compare; and one of them, some runs at a time."""
 
     def plan_view(self, request: HttpRequest) -> HttpResponse:
@@ -125,6 +125,8 @@ class PlanPages(Pages):
     def _command(self, command: str, definition: Definition) -> str:
         where = "" if self.alias == DEFAULT_DB_ALIAS else f" --database {self.alias}"
         return f"python manage.py {command} {definition.name}{where}"
+
+    ROUTES = (FeaturePage("plan", "plan/", plan_view, frozenset({"timeline", "after"})),)
 
 
 def _place(after: str) -> UUID | None:
@@ -222,7 +224,7 @@ class WhatIfForm(forms.Form):
         }
 
 
-class WhatIfPages(Pages):
+class WhatIfPages(FeaturePages):
     """Who may see all tasks may ask what would come of a change."""
 
     def what_if_view(self, request: HttpRequest) -> HttpResponse:
@@ -273,6 +275,11 @@ class WhatIfPages(Pages):
         shown = foremost(found, MOST_SHOWN)
         effects = [(effect, called(effect.task_key)) for effect in shown]
         return {"effects": effects, "count": len(found), "drawing": _drawn(shown, now=now, zone=zone)}
+
+    ROUTES = (FeaturePage("what_if", "what-if/", what_if_view, OF_ENTITY, takes_forms=True),)
+
+
+PAGES = (PlanPages, WhatIfPages)
 
 
 def _has_field(ref: EntityRef, name: str) -> bool:

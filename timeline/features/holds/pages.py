@@ -17,18 +17,20 @@ from django.utils.translation import pgettext
 
 from timeline import shortcuts
 from timeline.admin import references
+from timeline.admin.bar import BarPlace
 from timeline.admin.forms import HoldForm
-from timeline.admin.pages import Pages, policy_of
+from timeline.admin.pages import OF_ENTITY, FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import Named, actor_of, named
 from timeline.exceptions import TimelineError
 from timeline.features.holds.reading import told_hold
 from timeline.models import EntityRef, Hold, Scope, exact_ref
 from timeline.models.entities import by_label, load_entities
 from timeline.models.kin import names_of
+from timeline.reading.attention import Ask
 from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
     from timeline.admin.subject import About
@@ -79,7 +81,7 @@ class ToldHold(NamedTuple):
     where: str = ""
 
 
-class HoldPages(Pages):
+class HoldPages(FeaturePages):
     """Who may see holds finds them; who may hold makes and releases them."""
 
     def holds_view(self, request: HttpRequest) -> HttpResponse:
@@ -90,7 +92,7 @@ class HoldPages(Pages):
             if not may_hold:
                 raise PermissionDenied
             return self._release(request)
-        if not may_hold and not request.user.has_perm("timeline.view_hold"):
+        if not policy.sees_holds(request.user):
             raise PermissionDenied
         holds = policy.visible_holds(Hold.objects.using(using), request.user)
         over = list(holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW])
@@ -209,6 +211,25 @@ class HoldPages(Pages):
 
     def _back(self, ref: EntityRef | None) -> str:
         return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
+
+    def counted(self, request: HttpRequest) -> Iterator[Ask]:
+        """Those in force."""
+        if policy_of(request).sees_holds(request.user):
+            yield Ask("open_holds", Hold.objects.using(self.alias).open().oldest_first())
+
+    def places(self, request: HttpRequest, counts: Mapping[str, int]) -> Iterator[BarPlace]:
+        """For who may see them."""
+        if policy_of(request).sees_holds(request.user):
+            number, said = counts.get("open_holds", 0), _("so many are in force")
+            yield BarPlace(70, "holds", pgettext("timeline", "Holds"), number, said, also=("hold",))
+
+    ROUTES = (
+        FeaturePage("holds", "holds/", holds_view, is_live=True, takes_forms=True),
+        FeaturePage("hold", "holds/new/", hold_view, OF_ENTITY | {"what"}, takes_forms=True),
+    )
+
+
+PAGES = (HoldPages,)
 
 
 def holds_over(about: About, *, using: str) -> HoldQuerySet:

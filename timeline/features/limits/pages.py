@@ -12,14 +12,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
-from timeline.admin.pages import Pages
+from timeline.admin.pages import FeaturePage, FeaturePages
 from timeline.admin.references import actor_of, called
 from timeline.exceptions import InvalidInput
 from timeline.features.limits.reading import limits
 from timeline.store.changes import MAX_REASON
 
 
-class LimitPages(Pages):
+class LimitPages(FeaturePages):
     """What competes for places, for who may see all tasks; who may open limits finds a form at those that are closed."""
 
     def limits_view(self, request: HttpRequest) -> HttpResponse:
@@ -48,6 +48,11 @@ class LimitPages(Pages):
             said = ngettext("%(count)d place is free.", "%(count)d places are free.", len(done))
             messages.success(request, said % {"count": len(done)})
         return HttpResponseRedirect(self.address("limits"))
+
+    ROUTES = (FeaturePage("limits", "limits/", limits_view, is_live=True, takes_forms=True),)
+
+
+PAGES = (LimitPages,)
 
 
 def _as_id(text: str) -> UUID | None:
