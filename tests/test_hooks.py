@@ -52,6 +52,13 @@ class TestHooks:
         assert first == ["waiter", "teller"]
         assert [name for name, _make in hooks.hooks().parts] == first[::-1]
 
+    def test_find_what_faces_ask_in_the_order_of_the_list(self, features):
+        features("machines", "waits", "limits")
+
+        checks = [check.__name__ for some in hooks.of_features("checks", "CHECKS") for check in some]
+
+        assert checks == ["check_edges", "check_limits"]
+
     def test_are_empty_without_features(self, features):
         features()
 
