@@ -35,9 +35,11 @@ LIST: Final = FEATURES / "__init__.py"
 LEFT_OUT: Final = {
     "api/test_roles.py::TestMatrix::test_knows_each_route_of_the_schema": "asks docs/openapi.yaml",
     "benchmarks": "figures about the whole",
+    "engine/test_attempting.py::TestTheContext::test_has_no_event_where_that_is_not_there": "models refuse such a row",
     "faults": "plants faults in all features, and takes long",
     "project/test_booking.py": "a story of the demo, which uses all features",
     "project/test_demo.py": "stories of the demo",
+    "reading/test_explaining.py::TestACauseThatIsNotThere": "models refuse such a row",
     "store/test_triggers.py::TestFunctionsThatStatementsCall::test_are_no_reason_not_to_migrate": "there are no migrations",
     "test_asking.py": "names files of all features",
     "test_changelog.py": "texts about the whole",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -11,6 +13,17 @@ from timeline import Timeline, after, each_of, hooks, task
 from timeline.exceptions import DefinitionError
 from timeline.features import FEATURES
 from timeline.hooks import Hooks, Rules
+
+SHOP = """
+class Shop(Timeline):
+    entity = "shop.Order"
+
+    @task(after(days=1))
+    def list_them(self, order): ...
+
+    @task(each_of(list_them), limit=2)
+    def settle(self, order): ...
+"""
 
 
 @pytest.fixture
@@ -128,3 +141,11 @@ class TestAbsentFeatures:
 
         with pytest.raises(ImproperlyConfigured, match=r"self.fan_out\(…\) belongs to a feature"):
             hooks.verb("fan_out")
+
+
+def test_a_class_is_declared_without_settings():
+    """As scripts do, and tools that read a project: what features ask of it needs neither settings nor models."""
+    script = "from timeline import Timeline, after, each_of, task\n" + SHOP
+    environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True)

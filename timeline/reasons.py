@@ -16,10 +16,15 @@ from functools import lru_cache
 from typing import Any, Final
 
 from django.utils.translation import gettext, pgettext
-from django.utils.translation import gettext_noop as _
 
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.timing import in_utc, told_time
+
+
+def _(text: str) -> str:
+    """Mark a sentence for translators. Django's own would read the settings, which a class can be declared without."""
+    return text
+
 
 _MOMENTS: Final = frozenset({"at", "first", "last"})
 

@@ -61,7 +61,7 @@ class TestFilters:
         assert "Did you mean" not in told["detail"]
 
 
-class TestBulk:
+class TestBulk:  # of bulk_actions
     @pytest.mark.parametrize(
         ("meant", "field"),
         [
