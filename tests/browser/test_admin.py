@@ -329,7 +329,7 @@ class TestOnPaper:
     def test_there_is_what_one_can_read_and_nothing_to_press(self, start_browser, staff, orders):
         browser = start_browser(dark=True)
         browser.log_in(staff)
-        for path, there in ((LIST, ".tl-rows"), (detail(greeting_of(orders[0])), ".tl-story")):
+        for path, there in ((LIST, ".tl-rows"), (detail(greeting_of(orders[0])), ".tl-trace")):
             browser.open(path)
             browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
 
@@ -399,6 +399,7 @@ class TestEveryPage:
         call = ScheduledTask.objects.get(task_key="care.call")
 
         browser.open(detail(call))
+        browser.click(".tl-trace ~ details summary")
 
         for line in explain(call).splitlines():
             assert line.replace(" UTC", "") in browser.text  # Which zone that is, the page says once.

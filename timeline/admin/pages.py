@@ -56,6 +56,7 @@ _LIST: Final = frozenset(Question.__dataclass_fields__)
 OF_ENTITY: Final = frozenset({"label", "id"})
 # What each view is asked by its address. Views that are neither here nor of features are asked nothing.
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
+    "change_view": frozenset({"one", "other"}),
     "changelist_view": _LIST | {"part"},
     "dead_view": frozenset({"group", "since", "task"}),
     "entity_view": OF_ENTITY | {"span"},

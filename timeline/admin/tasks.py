@@ -173,7 +173,7 @@ class TaskAdmin(
         now, ref = self.now_of(request), task.entity_ref
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
         steps = steps_of_task(task, using=self.alias, results=reader.payload)
-        told = telling(task, visible, reader, steps=steps, now=now)
+        told = telling(task, visible, reader, steps=steps, asked=request.GET, now=now)
         carried_on = {other.previous_id for other in told["revisions"]}
         context = {
             **told,

@@ -174,7 +174,7 @@ def _origin(task: ScheduledTask, now: datetime) -> str:
 
 
 def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
-    first = _first_due(task, log)
+    first = first_due(task, log)
     was = task.state in FINAL or first != task.scheduled_at
     said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": told_time(first)}
     if first == task.planned_at != task.nominal_at:  # By its window, or spread.
@@ -190,7 +190,7 @@ def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
     return f"{said}."
 
 
-def _first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
+def first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
     """When it was due before its first attempt. A task that is tried again, or rests, has another due time since."""
     for entry in log:
         if entry.from_state == State.ACTIVE and (before := entry.detail.get("scheduled_at_before")):
