@@ -18,8 +18,8 @@ from django.db import connections
 
 from timeline.engine.attempts import Attempt
 from timeline.engine.callbacks import Watch
+from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record, record_all
 from timeline.engine.invoke import call
-from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record, record_all
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
 from timeline.models.task_records import REENTERED

@@ -20,8 +20,8 @@ from timeline.conf import get_settings
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.engine.attempts import Attempt
 from timeline.engine.execute import BUDGET, Executed, Outcome, Runtime, deadly, is_time_up, record_outcomes
+from timeline.engine.finalize import log_lost
 from timeline.engine.invoke import call_async, enter, refusal
-from timeline.engine.outcomes import log_lost
 from timeline.engine.precheck import pass_fresh_look
 from timeline.exceptions import LeaseLost
 from timeline.features.steps.recorder import StepWriter

@@ -21,8 +21,8 @@ from timeline.engine.execute import (
     is_time_up,
     undone,
 )
+from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.invoke import equip, refusal, returned
-from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.precheck import look_again
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask

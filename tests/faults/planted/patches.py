@@ -120,9 +120,9 @@ FAULTS: Final = [
         "a cancel is ignored at the fence",
         "cancelled",
         "atomic-once",
-        ("engine/outcomes.py", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine/finalize.py", "    if len(done) < len(writes):\n", "    if False:\n"),
         (
-            "engine/outcomes.py",
+            "engine/finalize.py",
             "    return record_together([write], now=now, using=using)[0]\n",
             "    return (record_together([write], now=now, using=using) or [write.task])[0]\n",
         ),
