@@ -17,12 +17,14 @@ from timeline.engine.execute import (
     as_writes,
     call_in_time,
     deadly,
+    equip,
     hooks_apart,
     is_time_up,
+    refusal,
+    returned,
     undone,
 )
 from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
-from timeline.engine.invoke import equip, refusal, returned
 from timeline.engine.precheck import look_again
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
