@@ -21,13 +21,12 @@ from timeline.features.machines.store import Going
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.statements import as_array, element_type, target_of
-from timeline.store.changes import Write, as_changes
+from timeline.store.changes import PARAMETER, Write, as_changes, composed
 from timeline.store.insert import as_stored, fields_of, writers_of
 from timeline.store.new_rows import complete
 from timeline.store.returned_rows import row_read
 from timeline.store.signal_dispatch import announce_times, tell_written
 from timeline.store.transition import notice
-from timeline.store.transition_sql import PARAMETER, composed
 
 NAME: Final = "move_at_once"
 # What cancelling changes in a task that has no place of a limit.
