@@ -18,6 +18,7 @@ from django.db.models import Model, Q
 from django.utils import translation
 
 from timeline import reasons
+from timeline.dialects import Among
 from timeline.engine.attempts import Attempt, guard_reason, still_ours
 from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
 from timeline.engine.failures import LOOKS_AGAIN_SOON, at_rest, failed, zone_for
@@ -29,7 +30,6 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import Entities, keys_of
 from timeline.models.facts import anchors_of, is_of_visit, zone_of
 from timeline.models.families import kinds_of
-from timeline.models.statements import Among
 from timeline.operations.leave import exits_since
 from timeline.planning.answers import is_due_by_decision
 from timeline.store.database_errors import catching, is_passing

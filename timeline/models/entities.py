@@ -15,9 +15,9 @@ from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from timeline.dialects import Among, sqlstate_of, target_of
 from timeline.exceptions import UnreadableEntity, WrongEntity
 from timeline.models.families import concrete_of, line_of, place_of, relatives
-from timeline.models.statements import Among, sqlstate_of, target_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:

@@ -26,8 +26,7 @@ from django.db.models import (
 from django.db.models.functions import Cast, Replace
 from django.db.models.lookups import Exact, IsNull, Regex
 
-from timeline.dialects import dialect_of
-from timeline.models.statements import target_of
+from timeline.dialects import dialect_of, target_of
 
 _UUID: Final = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
 _NUMBER: Final = "^(0|-?[1-9][0-9]{0,17})$"

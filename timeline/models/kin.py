@@ -11,6 +11,7 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.db.models import Model, Q, QuerySet
 
+from timeline.dialects import target_of
 from timeline.exceptions import WrongEntity
 from timeline.models.entities import (
     MAX_ID,
@@ -25,7 +26,6 @@ from timeline.models.entities import (
     ref_with,
 )
 from timeline.models.families import Bridge, families, relatives
-from timeline.models.statements import target_of
 from timeline.registry import registry
 
 Names = tuple[EntityRef, ...]

@@ -14,14 +14,13 @@ from django.db.models import Model
 
 from timeline import runs
 from timeline.definition import Definition
-from timeline.dialects import dialect_of
+from timeline.dialects import dialect_of, narrowed
 from timeline.exceptions import NoOpenRun
 from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.kin import kin_of
-from timeline.models.statements import narrowed
 from timeline.operations.current import running
 from timeline.operations.succession import succeed
 from timeline.payloads import check_is_text, check_text

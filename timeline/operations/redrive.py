@@ -13,13 +13,12 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition.names import MAX_TASK_KEY
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionNotAllowed
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.machine_rows import wanted_of
-from timeline.models.statements import Among
 from timeline.operations.leave import exits_since
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.seen import Seen, refuse_changed, refuse_redriven

@@ -11,12 +11,11 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import is_told, story_now
-from timeline.dialects import dialect_of
+from timeline.dialects import dialect_of, element_type, narrowed
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
-from timeline.models.statements import element_type, narrowed
 from timeline.payloads import check_data, check_is_dict, check_is_text, check_text, same_json, unfit
 from timeline.registry import registry
 from timeline.store.entity_locks import lock_of

@@ -16,11 +16,10 @@ from uuid import UUID
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.dialects import Dialect
+from timeline.dialects import Dialect, narrowed
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import FINAL, LEASED, Reason, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.models.statements import narrowed
 from timeline.payloads import clip
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from django.db import connections, models
 from django.db.models import Manager, Model, QuerySet
 
 from timeline.conf import get_settings
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, array_of, dialect_of, element_type, fits_in_array, narrowed, target_of
 from timeline.models.entities import (
     NO_ENTITY,
     Entities,
@@ -27,7 +27,6 @@ from timeline.models.entities import (
     models_of,
 )
 from timeline.models.families import place_of
-from timeline.models.statements import Among, array_of, element_type, fits_in_array, narrowed, target_of
 from timeline.store.isolation_level import LEVEL, check_level, has_to_ask
 
 _LEVEL: Final = "timeline_level"  # What entities are told in passing, and forget at once.

@@ -15,12 +15,11 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import is_told, story_now
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of, narrowed
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
 from timeline.models.machine_rows import RowsToPlan
-from timeline.models.statements import Among, narrowed
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolation_level import atomic, now_in_fresh_transaction
 from timeline.store.returned_rows import (

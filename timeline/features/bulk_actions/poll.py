@@ -20,10 +20,10 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 
+from timeline.dialects import Among
 from timeline.exceptions import AlreadyOpen, RunEnded, TimelineError, TransitionNotAllowed
 from timeline.lifecycle import Reason
 from timeline.models import BulkAction, ScheduledTask, TimelineRun
-from timeline.models.statements import Among
 from timeline.operations.cancel import cancel
 from timeline.operations.move import move, run_now
 from timeline.operations.redrive import redrive

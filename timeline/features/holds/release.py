@@ -20,6 +20,7 @@ from django.db.models import F
 from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
+from timeline.dialects import sqlstate_of
 from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
 from timeline.features.holds.store import covers, in_english, let_go, tasks_under
 from timeline.ids import uuid7
@@ -27,7 +28,6 @@ from timeline.lifecycle import WAITING, Reason, State, Trigger
 from timeline.models import Hold, LogEntry, ScheduledTask, Scope, Then
 from timeline.models.decisions import HoldQuerySet
 from timeline.models.facts import zone_of
-from timeline.models.statements import sqlstate_of
 from timeline.operations.move import move_locked
 from timeline.operations.reconcile import reconcile_locked
 from timeline.payloads import check_text

@@ -12,13 +12,13 @@ from django.db.models import Count, Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
+from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.declaration import known_state, table_of
 from timeline.features.machines.store import MAX_ACTOR
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import keys_of, ref_with
-from timeline.models.statements import Among
 from timeline.operations.enroll import blaming_filter, rows_matching, without_run
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.sets import BATCH, Portion, check_batch_size, pages

@@ -15,12 +15,11 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import JSONField, Model
 
-from timeline.dialects import dialect_of
+from timeline.dialects import as_array, dialect_of, element_type, target_of
 from timeline.features.machines.mirror import statement_to_mirror
 from timeline.features.machines.store import Going
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.models.statements import as_array, element_type, target_of
 from timeline.store.changes import PARAMETER, Write, as_changes, composed
 from timeline.store.insert import as_stored, fields_of, writers_of
 from timeline.store.new_rows import complete

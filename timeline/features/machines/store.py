@@ -13,13 +13,12 @@ from uuid import UUID
 
 from django.db import IntegrityError, connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import as_array, dialect_of
 from timeline.exceptions import MoveNotAllowed
 from timeline.features.machines.edges import mind_refusal
 from timeline.features.machines.mirror import Said, mirror_states
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.statements import as_array
 from timeline.payloads import clip
 from timeline.signals import Entered
 from timeline.store.entity_locks import lock_of

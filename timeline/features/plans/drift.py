@@ -16,7 +16,7 @@ from django.db import connections
 from timeline import reasons
 from timeline.conf import get_settings
 from timeline.definition import Definition
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.mirror import mirror_runs, shows_another
 from timeline.features.machines.store import MAX_ACTOR
@@ -27,7 +27,6 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities, load_entities, models_of
 from timeline.models.facts import plan_of
 from timeline.models.machine_rows import tries_of, wanted_of
-from timeline.models.statements import Among
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.operations.cancel import cancel
 from timeline.operations.leave import end_runs

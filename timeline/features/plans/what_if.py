@@ -18,6 +18,7 @@ from django.db.models import Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
+from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import holds_over
@@ -26,7 +27,6 @@ from timeline.features.waits.reading import waits_in_words
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
 from timeline.models.families import kinds_of
-from timeline.models.statements import Among
 from timeline.operations.emit import emit
 from timeline.operations.events import refuse_unknown_event
 from timeline.operations.reconcile import reconcile
