@@ -27,9 +27,8 @@ from timeline.features.machines.visits import is_of_unknown_state, left
 from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
-from timeline.models.entities import Entities, keys_of
+from timeline.models.entities import Entities, keys_of, kinds_of
 from timeline.models.facts import anchors_of, is_of_visit, zone_of
-from timeline.models.families import kinds_of
 from timeline.operations.leave import exits_since
 from timeline.planning.answers import is_due_by_decision
 from timeline.store.database_errors import catching, is_passing

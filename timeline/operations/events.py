@@ -21,7 +21,7 @@ from timeline.conf import get_settings
 from timeline.definition.names import ERASED
 from timeline.exceptions import InvalidInput, UnknownEvent, UnknownEventWarning
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.models.kin import Names, kin_of
 from timeline.registry import registry
 from timeline.store.locks import lock_batch, lock_entity_now, missing

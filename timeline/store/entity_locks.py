@@ -25,8 +25,8 @@ from timeline.models.entities import (
     label_of,
     model_of,
     models_of,
+    place_of,
 )
-from timeline.models.families import place_of
 from timeline.store.isolation_level import LEVEL, check_level, has_to_ask
 
 _LEVEL: Final = "timeline_level"  # What entities are told in passing, and forget at once.

@@ -28,7 +28,7 @@ from timeline.features.machines.store import (
 )
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.operations.leave import Ended, end_runs
 from timeline.registry import registry
 

@@ -26,7 +26,7 @@ from timeline.features.machines.deadlines import deadlines_kept
 from timeline.features.waits.reading import waits_in_words
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.operations.emit import emit
 from timeline.operations.events import refuse_unknown_event
 from timeline.operations.reconcile import reconcile

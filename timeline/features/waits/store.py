@@ -17,8 +17,7 @@ from timeline.definition.model_fit import led_to
 from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord, exact_ref, model_of, ref_of, ref_with
-from timeline.models.entities import keys_of
-from timeline.models.families import concrete_of
+from timeline.models.entities import concrete_of, keys_of
 from timeline.models.kin import kin_of, names_of, roots_of
 from timeline.models.task_records import origins_of
 from timeline.store.entity_locks import surely_gone, try_rows
