@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models
@@ -17,10 +17,6 @@ from timeline.conditions import EarliestOf, IsSet, LatestOf, OneOf
 from timeline.lifecycle import State
 from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.timing import EARLIEST, LATEST
-
-if TYPE_CHECKING:
-    pass
-
 
 ENTITY_IS_WHOLE = Q(entity_label="", entity_id="") | ~Q(entity_label="") & ~Q(entity_id="")
 """Condition of a CHECK: label and id are both there or both empty."""

@@ -21,8 +21,7 @@ from timeline.ids import fresh_ids
 from timeline.lifecycle import ReasonCode, RunEnd, State, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities, load_entities
-from timeline.models.facts import plan_of
-from timeline.models.machine_rows import tries_of, wanted_of
+from timeline.models.facts import plan_of, tries_of, wanted_of
 from timeline.operations.current import running
 from timeline.operations.leave import end_runs
 from timeline.operations.sets import portions_of

@@ -18,7 +18,7 @@ from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionN
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.machine_rows import wanted_of
+from timeline.models.facts import wanted_of
 from timeline.operations.leave import exits_since
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.seen import Seen, refuse_changed, refuse_redriven

@@ -19,7 +19,7 @@ from timeline.dialects import Among, dialect_of, narrowed
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
-from timeline.models.machine_rows import RowsToPlan
+from timeline.models.facts import RowsToPlan
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolation_level import atomic, now_in_fresh_transaction
 from timeline.store.returned_rows import (

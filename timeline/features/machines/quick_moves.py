@@ -16,7 +16,7 @@ from timeline.features.machines.one_trip import Moved, fits, move_at_once
 from timeline.features.machines.store import Going, send_moves
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities, load_entities
-from timeline.models.machine_rows import wanted_of
+from timeline.models.facts import wanted_of
 from timeline.operations.reconcile import changes_of, plans_of, reconcile_locked
 from timeline.operations.sets import PORTION
 from timeline.registry import registry

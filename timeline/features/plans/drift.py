@@ -25,8 +25,7 @@ from timeline.features.sweep.searches import SweepPart, Swept, Taken, each_if_no
 from timeline.lifecycle import Reason, RunEnd, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities, load_entities, models_of
-from timeline.models.facts import plan_of
-from timeline.models.machine_rows import tries_of, wanted_of
+from timeline.models.facts import plan_of, tries_of, wanted_of
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.operations.cancel import cancel
 from timeline.operations.leave import end_runs
