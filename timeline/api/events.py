@@ -37,7 +37,7 @@ from timeline.models import EntityRef, ScheduledTask, family_of, model_of
 from timeline.models.entities import NO_ENTITY, label_of, relatives
 from timeline.operations.events import refuse_unknown_event
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 
 class Events(TimelineAPI):

@@ -20,8 +20,8 @@ from timeline.models import Event, LogEntry, ScheduledTask, StepRecord
 from timeline.models.task_records import origins_of, recorded_among
 from timeline.registry import registry
 from timeline.store.floors import IndexPlace
-from timeline.store.isolation_level import committed
 from timeline.store.returned_rows import COLUMNS, as_tasks, read_models
+from timeline.store.transactions import committed
 from timeline.store.transition import Write, advance, apply
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from timeline.models.task_records import REENTERED
 from timeline.operations.current import now_running
 from timeline.payloads import json_text
 from timeline.store.database_errors import catching, drop_if_lost
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write
 
 # How long a group may take before its outcomes are written: after a crash, this much is repeated.

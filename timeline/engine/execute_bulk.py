@@ -30,7 +30,7 @@ from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
 from timeline.operations.current import now_running
 from timeline.store.database_errors import catching
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write
 
 

@@ -27,8 +27,8 @@ from timeline.operations.reconcile import reconcile_locked
 from timeline.registry import registry
 from timeline.store.alerts import alert_discards
 from timeline.store.database_errors import catching, drop_if_lost, may_be_written_later
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import Locked, lock_runs
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 
 logger = logging.getLogger("timeline")

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -23,9 +23,6 @@ from timeline.models.machine_rows import RENAMED, RunEntry
 from timeline.models.run import TimelineRun
 from timeline.planning import Plan, TaskRow, VisitPlace, plan
 from timeline.timing import When, as_anchor_value
-
-if TYPE_CHECKING:
-    from timeline.definition import Definition
 
 Known = Sequence[tuple[TimelineRun, Definition]]
 

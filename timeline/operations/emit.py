@@ -34,9 +34,8 @@ from timeline.operations.sets import Portion, Tally, check_spread, in_portions, 
 from timeline.payloads import check_data, check_is_dict, check_text
 from timeline.registry import registry
 from timeline.store.insert import as_stored, new_row
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction
 from timeline.store.signal_dispatch import may_hosts_write
+from timeline.store.transactions import atomic, in_transaction
 from timeline.timing import check_time
 
 

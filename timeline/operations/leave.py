@@ -26,10 +26,10 @@ from timeline.operations.succession import succeed
 from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
 from timeline.store.changes import ALWAYS
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction, lock_entity_now
+from timeline.store.locks import lock_entity_now
 from timeline.store.returned_rows import COLUMNS, FIELDS, RawRow, rows_of
 from timeline.store.signal_dispatch import announce, is_heard, tell_ended
+from timeline.store.transactions import atomic, in_transaction
 from timeline.store.transition import MAX_REASON, Write, advance, apply
 
 # The columns needed to tell of a transition and to find the entity of a task; in the model's order.

@@ -30,11 +30,11 @@ from timeline.planning import Cancel, Create, Keep, Move, Plan, TaskRow
 from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.entity_locks import surely_gone
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_rows_to_plan, lock_runs
 from timeline.store.multi_query import pipelining
 from timeline.store.new_rows import new_task, send_tasks
 from timeline.store.signal_dispatch import announce, may_hosts_write
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, send_writes
 from timeline.timing import When
 

@@ -29,10 +29,10 @@ from timeline.operations.sets import Tally
 from timeline.payloads import same_json
 from timeline.registry import registry
 from timeline.store.insert import Insertion, as_stored, new_row
-from timeline.store.isolation_level import atomic
 from timeline.store.returned_rows import rows_of
 from timeline.store.run_insert import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.signal_dispatch import may_hosts_write
+from timeline.store.transactions import atomic
 
 
 @dataclass(frozen=True, slots=True)

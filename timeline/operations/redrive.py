@@ -27,10 +27,10 @@ from timeline.payloads import check_text, clip
 from timeline.registry import registry
 from timeline.runs import reopen
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import Locked, lock_rows_to_go_on, lock_tasks_with_runs
 from timeline.store.new_rows import create_tasks, next_revision
 from timeline.store.returned_rows import FIELDS, cursor_for_rows, read_models, values_of
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 from timeline.timing import share_of
 

@@ -11,7 +11,7 @@ from timeline.dialects import Among, dialect_of
 from timeline.exceptions import KeyReused
 from timeline.models import Answer
 from timeline.models.upkeep import KEPT
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 
 def claim_key(key: str, fingerprint: str, *, using: str) -> Answer | None:

@@ -27,7 +27,7 @@ from timeline.models.entities import (
     models_of,
     place_of,
 )
-from timeline.store.isolation_level import LEVEL, check_level, has_to_ask
+from timeline.store.transactions import LEVEL, check_level, has_to_ask
 
 _LEVEL: Final = "timeline_level"  # What entities are told in passing, and forget at once.
 

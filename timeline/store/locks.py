@@ -21,7 +21,6 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
 from timeline.models.facts import RowsToPlan
 from timeline.store.entity_locks import lock_entities, lock_rows
-from timeline.store.isolation_level import atomic, now_in_fresh_transaction
 from timeline.store.returned_rows import (
     COLUMNS,
     FIELDS,
@@ -32,6 +31,7 @@ from timeline.store.returned_rows import (
     rows_of,
     values_of,
 )
+from timeline.store.transactions import now_in_fresh_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,6 @@ class Locked:
 
     entities: Entities
     runs: list[TimelineRun]
-
-
-@contextmanager
-def in_transaction(using: str) -> Iterator[None]:
-    """
-    Use the caller's transaction, or a new one. For work that raises before it writes: it needs no savepoint (two statements).
-    """
-    if connections[using].in_atomic_block:
-        yield
-    else:
-        with atomic(using=using):
-            yield
 
 
 def lock_entity_now(

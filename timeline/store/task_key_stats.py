@@ -19,7 +19,7 @@ from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.store.floors import BEGINNING, SLACK, IndexPlace, floor_of, floors_of, note_dead
 from timeline.store.kept_statements import READY_KINDS
-from timeline.store.planner_settings import IN_ORDER, execute_guided
+from timeline.store.transactions import IN_ORDER, execute_guided
 
 
 class FirstOfKind(NamedTuple):

@@ -32,10 +32,10 @@ from timeline.store.changes import (
     touched,
 )
 from timeline.store.kept_statements import COMPLETES, KEYS, completing, moves_call
-from timeline.store.planner_settings import IN_ORDER, execute_guided
 from timeline.store.poll_queries import BOUNDS
 from timeline.store.returned_rows import RawRow, cursor_for_rows, rows_of
 from timeline.store.signal_dispatch import announce, announce_times, tell_written
+from timeline.store.transactions import IN_ORDER, execute_guided
 
 _noticed: ContextVar[set[UUID] | None] = ContextVar("timeline_noticed", default=None)
 

@@ -66,7 +66,7 @@ FAULTS: Final = [
         "simple",
         "start-not-committed",
         (
-            "store/isolation_level.py",
+            "store/transactions.py",
             "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n        yield\n",
             "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n"
             "        with atomic(using=using):\n"

@@ -29,10 +29,10 @@ from timeline.operations.move import move, run_now
 from timeline.operations.redrive import redrive
 from timeline.policy import POSSIBLE, Action, TimelinePolicy, get_policy
 from timeline.store.database_errors import catching, is_passing, is_usable
-from timeline.store.isolation_level import atomic
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.returned_rows import read_models
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

@@ -34,10 +34,10 @@ from timeline.payloads import check_text
 from timeline.registry import registry
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
 from timeline.store.database_errors import catching, is_usable
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import Locked, lock_tasks_with_runs
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 from timeline.timing import LATEST
 

@@ -19,8 +19,8 @@ from timeline.features.limits.declaration import limit_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.returned_rows import COLUMNS, as_tasks
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, advance, apply
 
 LOOKED_AT: Final = 200  # How many keys of a kind one look reads. The next look goes on after them.

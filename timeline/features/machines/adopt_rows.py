@@ -26,8 +26,8 @@ from timeline.payloads import as_text, check_text
 from timeline.registry import registry
 from timeline.runs import ending
 from timeline.store.entity_locks import lock_entities
-from timeline.store.isolation_level import atomic
 from timeline.store.run_insert import Beginning, begin_runs, constantly, plan_runs
+from timeline.store.transactions import atomic
 
 ADOPTED: Final = "adopted"  # The event in the first entry of such a run.
 

@@ -14,8 +14,8 @@ from timeline.operations.events import lock_subject_now, subjects_of
 from timeline.operations.move import move_locked
 from timeline.operations.record_event import starters_of
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
+from timeline.store.transactions import atomic
 
 
 @contextmanager

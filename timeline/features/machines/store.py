@@ -23,11 +23,11 @@ from timeline.payloads import clip
 from timeline.signals import Entered
 from timeline.store.entity_locks import lock_of
 from timeline.store.insert import fields_of
-from timeline.store.isolation_level import atomic, check_level, has_to_ask
 from timeline.store.locks import missing
 from timeline.store.multi_query import takes_texts
 from timeline.store.returned_rows import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.signal_dispatch import is_entering_heard, tell_entered
+from timeline.store.transactions import atomic, check_level, has_to_ask
 from timeline.timing import EARLIEST
 
 MAX_ACTOR = 150

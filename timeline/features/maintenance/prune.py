@@ -17,7 +17,7 @@ from timeline.features.holds.store import prune_admissions
 from timeline.features.recurring.store import last_slots
 from timeline.models import Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.timing import check_time
 
 Archive = Callable[[list[dict[str, Any]]], object]

@@ -36,9 +36,9 @@ from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
 from timeline.store.database_errors import catching
 from timeline.store.entity_locks import rows_there, surely_gone
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import RowToPlan, lock_runs, read_rows_to_plan
 from timeline.store.returned_rows import read_models
+from timeline.store.transactions import atomic
 
 logger = logging.getLogger("timeline")
 PLANNED: Final = 500  # How many runs are planned together, if the database cannot decide about them.

@@ -30,7 +30,7 @@ from timeline.models.columns import is_read_plainly, plain_column
 from timeline.models.entities import model_of
 from timeline.planning.answers import LEFT_OPEN
 from timeline.registry import registry
-from timeline.store.planner_settings import AS_IT_IS, execute_guided
+from timeline.store.transactions import AS_IT_IS, execute_guided
 from timeline.timing import EARLIEST, LATEST, Distances, When, distances_of_days, distances_of_moments
 
 # Rows that ended for these reasons are wanted again, or they end a series. Only the planner can decide about them.

@@ -35,8 +35,8 @@ from timeline.reading.explanation import why
 from timeline.reading.outlook import Ahead, ahead_of
 from timeline.reading.reason_texts import recall
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import missing
+from timeline.store.transactions import atomic
 from timeline.timing import check_time
 
 if TYPE_CHECKING:
