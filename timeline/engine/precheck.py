@@ -32,7 +32,7 @@ from timeline.models.facts import anchors_of, is_of_visit, zone_of
 from timeline.operations.leave import exits_since
 from timeline.planning.answers import is_due_by_decision
 from timeline.store.database_errors import catching, is_passing
-from timeline.store.entity_locks import surely_gone
+from timeline.store.missing_entities import surely_gone
 from timeline.store.returned_rows import read_entities, read_models
 from timeline.store.transition import Write
 from timeline.timing import When

@@ -29,8 +29,8 @@ from timeline.operations.succession import succeed
 from timeline.planning import Cancel, Create, Keep, Move, Plan, TaskRow
 from timeline.registry import registry
 from timeline.runs import end
-from timeline.store.entity_locks import surely_gone
 from timeline.store.locks import lock_rows_to_plan, lock_runs
+from timeline.store.missing_entities import surely_gone
 from timeline.store.multi_query import pipelining
 from timeline.store.new_rows import new_task, send_tasks
 from timeline.store.signal_dispatch import announce, may_hosts_write

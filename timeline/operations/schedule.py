@@ -18,9 +18,8 @@ from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
 from timeline.payloads import check_data, check_is_dict, check_is_text, check_text, same_json, unfit
 from timeline.registry import registry
-from timeline.store.entity_locks import lock_of
 from timeline.store.insert import as_stored, fields_of, new_row, writers_of
-from timeline.store.locks import lock_entity_now
+from timeline.store.locks import lock_entity_now, lock_of
 from timeline.store.new_rows import columns_of, complete, create_missing, options_of, state_at
 from timeline.store.signal_dispatch import announce_times
 from timeline.store.transactions import in_transaction

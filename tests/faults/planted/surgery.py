@@ -16,7 +16,7 @@ from django.db import connection
 
 from tests.faults.harness.roles import ROOT
 from timeline import dialects
-from timeline.store import entity_locks, locks
+from timeline.store import locks
 from timeline.store.changes import composed
 from timeline.store.kept_statements import KEPT
 
@@ -85,7 +85,7 @@ def _renew_statements() -> None:
     for remembered in (
         dialects._read,
         composed,
-        entity_locks.lock_statement,
+        locks.lock_statement,
         locks.statement_of_rows,
     ):
         remembered.cache_clear()

@@ -44,7 +44,7 @@ def _too_early(name: str, where: str, transaction: str = "atomic(using=using)") 
 
 
 _ENTITIES: Final = (
-    "store.entity_locks:_locked",
+    "store.locks:_locked",
     'rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)',
     "rows",
 )

@@ -25,7 +25,7 @@ from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
 from timeline.payloads import as_text, check_text
 from timeline.registry import registry
 from timeline.runs import ending
-from timeline.store.entity_locks import lock_entities
+from timeline.store.locks import lock_entities
 from timeline.store.run_insert import Beginning, begin_runs, constantly, plan_runs
 from timeline.store.transactions import atomic
 

@@ -21,9 +21,8 @@ from timeline.ids import uuid7s
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.signals import Entered
-from timeline.store.entity_locks import lock_of
 from timeline.store.insert import fields_of
-from timeline.store.locks import missing
+from timeline.store.locks import lock_of, missing
 from timeline.store.multi_query import takes_texts
 from timeline.store.returned_rows import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.signal_dispatch import is_entering_heard, tell_entered

@@ -35,8 +35,8 @@ from timeline.payloads import check_text
 from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
 from timeline.store.database_errors import catching
-from timeline.store.entity_locks import rows_there, surely_gone
 from timeline.store.locks import RowToPlan, lock_runs, read_rows_to_plan
+from timeline.store.missing_entities import rows_there, surely_gone
 from timeline.store.returned_rows import read_models
 from timeline.store.transactions import atomic
 

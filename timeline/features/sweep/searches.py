@@ -25,8 +25,7 @@ from timeline.models.kin import kin_of
 from timeline.operations.start import start_locked
 from timeline.registry import registry
 from timeline.store.database_errors import catching, is_usable
-from timeline.store.entity_locks import lock_entities
-from timeline.store.locks import lock_batch
+from timeline.store.locks import lock_batch, lock_entities
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.run_insert import constantly
 

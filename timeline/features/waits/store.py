@@ -20,7 +20,8 @@ from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecor
 from timeline.models.entities import concrete_of, keys_of
 from timeline.models.kin import kin_of, names_of, roots_of
 from timeline.models.task_records import origins_of
-from timeline.store.entity_locks import surely_gone, try_rows
+from timeline.store.locks import try_rows
+from timeline.store.missing_entities import surely_gone
 
 if TYPE_CHECKING:
     from timeline.timing import When
