@@ -35,7 +35,7 @@ from timeline.features.machines.deadlines import deadlines_kept
 from timeline.features.waits.approve import refuse_decided
 from timeline.models import EntityRef, ScheduledTask, family_of, model_of
 from timeline.models.entities import NO_ENTITY, label_of, relatives
-from timeline.operations.events import refuse_unknown_event
+from timeline.operations.unknown_events import refuse_unknown_event
 from timeline.registry import registry
 from timeline.store.transactions import atomic
 

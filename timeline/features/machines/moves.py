@@ -33,7 +33,7 @@ from timeline.operations.leave import Ended, end_runs
 from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from timeline.operations.events import EventFields, Subject
+    from timeline.operations.record_event import EventFields, Subject
 
 
 @dataclass(frozen=True, slots=True)

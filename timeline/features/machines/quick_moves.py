@@ -26,7 +26,7 @@ from timeline.store.multi_query import can_pipeline, pipelining
 from timeline.store.signal_dispatch import may_hosts_write
 
 if TYPE_CHECKING:
-    from timeline.operations.events import EventFields
+    from timeline.operations.record_event import EventFields
 
 
 def reconcile_moved(

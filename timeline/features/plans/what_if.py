@@ -28,9 +28,9 @@ from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
 from timeline.models.entities import kinds_of
 from timeline.operations.emit import emit
-from timeline.operations.events import refuse_unknown_event
 from timeline.operations.reconcile import reconcile
 from timeline.operations.start import start
+from timeline.operations.unknown_events import refuse_unknown_event
 from timeline.reading.explanation import why
 from timeline.reading.outlook import Ahead, ahead_of
 from timeline.reading.reason_texts import recall
