@@ -15,9 +15,8 @@ from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of, ref_as
-from timeline.models.entities import keys_of
-from timeline.models.families import can_be_looked_up, kinds_of, naming_one_of
-from timeline.models.kin import Names, keys_within, names_of
+from timeline.models.entities import keys_of, kinds_of
+from timeline.models.kin import Names, can_be_looked_up, keys_within, names_of, naming_one_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from timeline.models.state_field import note_saved, refuse_moves
 from timeline.operations.follow import entity_created, entity_deleted, entity_saved, refuse_misfits
 from timeline.registry import registry
 from timeline.store.database_errors import drop_unless_usable, is_of_the_connection
-from timeline.store.entity_locks import lock_rows
+from timeline.store.locks import lock_rows
 from timeline.store.site import stamp
 from timeline.store.triggers import install_triggers, missing_triggers
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from django.db import connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, TimelineRun
-from timeline.models.statements import Among
 from timeline.payloads import clip
 
 MAX_KEY = 100

@@ -14,8 +14,8 @@ from tests.machines import is_whole
 from tests.testapp.models import Effect, Order
 from timeline import STAY, WORKING, Cancel, Discard, Machine, Retry, RetryAfter, Then, never, on, task
 from timeline.engine.attempts import begin_attempts
+from timeline.engine.finalize import fail_for_time
 from timeline.engine.groups import run
-from timeline.engine.outcomes import fail_for_time
 from timeline.exceptions import DefinitionError, InvalidInput, TimedOut
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry, RunEntry, ScheduledTask, TimelineRun

@@ -8,7 +8,7 @@ from django.utils import timezone, translation
 
 from tests.testapp.models import Order
 from timeline.engine.attempts import begin_attempts
-from timeline.engine.invoke import call
+from timeline.engine.execute import call
 from timeline.lifecycle import ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations.current import running

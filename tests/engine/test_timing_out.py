@@ -10,7 +10,7 @@ from django.db import connection
 from timeline import Retry
 from timeline.engine.attempts import begin_attempts
 from timeline.engine.failures import MAX_TRACEBACK
-from timeline.engine.outcomes import fail_for_time, let_go_if_timed_out, log_lost
+from timeline.engine.finalize import fail_for_time, let_go_if_timed_out, log_lost
 from timeline.exceptions import LeaseLost, TimedOut
 from timeline.models import ScheduledTask
 

@@ -13,7 +13,7 @@ from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, reconcile, what_if
-from timeline.store.entity_locks import lock_entities, lock_rows, lock_statement
+from timeline.store.locks import lock_entities, lock_rows, lock_statement
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -42,7 +42,7 @@ from timeline.shortcuts import (
     start,
     start_many,
 )
-from timeline.store.entity_locks import lock_entities, lock_rows
+from timeline.store.locks import lock_entities, lock_rows
 from timeline.testing import expect, only_timelines
 
 

@@ -7,7 +7,7 @@ from django.db import models
 from django.test.utils import isolate_apps
 
 from tests.testapp.models import Country, Customer, Order, Parcel, Reseller
-from timeline.models.statements import Among
+from timeline.dialects import Among
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from timeline import Timeline, task
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of, ref_of
 from timeline.models.entities import MAX_ID, NO_ENTITY, family_of, keys_of, load_entities, naming
-from timeline.store.entity_locks import lock_entities
+from timeline.store.locks import lock_entities
 from timeline.testing import only_timelines
 
 LABELS = {Order: "testapp.order", Parcel: "testapp.parcel", Country: "testapp.country"}

@@ -19,7 +19,7 @@ from tests.testapp.models import (
     Ship,
     Vessel,
 )
-from timeline.models.families import concrete_of, families, kinds_of, line_of, place_of, relatives
+from timeline.models.entities import concrete_of, families, kinds_of, line_of, place_of, relatives
 
 ACCOUNTS = (Account, Customer, Employee, Reseller)
 

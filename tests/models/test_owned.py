@@ -11,7 +11,7 @@ from django.db.models.functions import Cast
 from tests.databases import VENDOR
 from tests.testapp.models import Plan, Seat
 from timeline.models import ScheduledTask
-from timeline.models.families import naming_one_of
+from timeline.models.kin import naming_one_of
 
 # Of tables with hardly a row PostgreSQL reads all, whatever it is asked: see tests/postgresql/test_plans_of_owned.py.
 BY_NUMBER, BY_UUID = {

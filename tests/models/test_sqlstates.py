@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import DatabaseError
 
-from timeline.models.statements import sqlstate_of
+from timeline.dialects import sqlstate_of
 from timeline.store.database_errors import may_be_written_later
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from timeline.models.statements import as_array, narrowed
+from timeline.dialects import as_array, narrowed
 
 
 class TestNarrowing:

@@ -12,7 +12,7 @@ from tests.conftest import NOW
 from tests.testapp.models import Plan
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import EntityRef, ScheduledTask, first_rows
-from timeline.models.families import naming_one_of
+from timeline.models.kin import naming_one_of
 
 # PostgreSQL reads each state's first apart, by limits: see tests/postgresql/test_plans.py.
 

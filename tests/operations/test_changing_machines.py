@@ -15,7 +15,7 @@ from timeline.exceptions import InvalidInput
 from timeline.features.machines.edges import forget_edges
 from timeline.features.machines.plans import change_runs, forget_moves, plan_change
 from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun
-from timeline.models.machine_rows import tries_of
+from timeline.models.facts import tries_of
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 

@@ -23,8 +23,8 @@ from tests.testapp.models import (
 from timeline import Timeline, after, task
 from timeline.exceptions import InvalidInput, UnknownEvent, UnknownEventWarning
 from timeline.models import Event
-from timeline.operations import events
-from timeline.operations.events import refuse_unknown_event
+from timeline.operations import unknown_events
+from timeline.operations.unknown_events import refuse_unknown_event
 from timeline.shortcuts import emit, emit_many, what_if
 from timeline.testing import only_timelines
 
@@ -63,7 +63,7 @@ class Night(Timeline):
 
 @pytest.fixture(autouse=True)
 def _told(db, monkeypatch, settings):
-    monkeypatch.setattr(events, "_told", set())
+    monkeypatch.setattr(unknown_events, "_told", set())
     settings.DEBUG = True
     with only_timelines(Delivery, Contract, Care, Night):
         yield

@@ -14,7 +14,7 @@ from timeline.models import LogEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.operations.cancel import cancel
 from timeline.operations.reconcile import reconcile, reconcile_locked
-from timeline.store.entity_locks import lock_entities
+from timeline.store.locks import lock_entities
 from timeline.testing import only_timelines
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.testapp.models import Account, Customer
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef
-from timeline.operations.events import lock_subject_now, lock_subjects, subjects_of
+from timeline.operations.record_event import lock_subject_now, lock_subjects, subjects_of
 
 pytestmark = pytest.mark.django_db
 

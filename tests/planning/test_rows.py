@@ -7,7 +7,7 @@ import pytest
 from tests.planning.situations import DAY, ENDS, NOW, OneField, Row
 from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
 from timeline.planning import Cancel, Create, Keep, Move, Plan, Times
-from timeline.planning.rows import Rows
+from timeline.planning.answers import Rows
 
 EXPIRE = OneField.definition.tasks["expire"]
 

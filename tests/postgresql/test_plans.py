@@ -18,7 +18,7 @@ from project.accounts.models import User
 from tests.postgresql.plans import Post, around_tests, plan_of, plans_made_by
 from timeline import Timeline, after, task
 from timeline.admin import act_on_all
-from timeline.dialects import POSTGRESQL
+from timeline.dialects import POSTGRESQL, narrowed
 from timeline.dispatch.poll import dispatch
 from timeline.engine.groups import run
 from timeline.features.holds.store import admit, prune_admissions
@@ -26,7 +26,6 @@ from timeline.features.maintenance.prune import prune
 from timeline.ids import uuid7
 from timeline.lifecycle import OPEN, WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, Hold, LogEntry, ScheduledTask
-from timeline.models.statements import narrowed
 from timeline.operations.redrive import redrive
 from timeline.operations.start import start
 from timeline.reading.diagnosis import diagnose

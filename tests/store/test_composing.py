@@ -8,7 +8,7 @@ import pytest
 
 from timeline.dialects import POSTGRESQL, SQLITE
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.store.transition_sql import ALWAYS, composed, touched
+from timeline.store.changes import ALWAYS, composed, touched
 
 DUE = {"to_state": "available"}
 SOURCES = {

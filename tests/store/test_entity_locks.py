@@ -6,7 +6,7 @@ from django.db import connection, models, transaction
 from tests.testapp.models import Country, Customer, Order, Parcel, Seller
 from timeline.models import EntityRef, ref_of
 from timeline.models.entities import NO_ENTITY
-from timeline.store.entity_locks import lock_rows
+from timeline.store.locks import lock_rows
 
 pytestmark = pytest.mark.django_db
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection, transaction
 
 from timeline.models import ScheduledTask
-from timeline.store.planner_settings import IN_ORDER, execute_guided, guided
+from timeline.store.transactions import IN_ORDER, execute_guided, guided
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 

@@ -11,7 +11,7 @@ from django.db.backends.postgresql.psycopg_any import IsolationLevel
 from tests.databases import VENDOR
 from tests.testapp.models import Order
 from timeline.exceptions import WrongIsolation
-from timeline.store.isolation_level import (
+from timeline.store.transactions import (
     atomic,
     check_level,
     committed,

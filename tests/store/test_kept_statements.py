@@ -10,11 +10,11 @@ from django.db import connection, transaction
 from tests.store.moves import NOW
 from timeline.dialects import POSTGRESQL
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
+from timeline.store.changes import composed
 from timeline.store.kept_statements import COMPLETE, COMPLETES, FIRST_DUE, KEPT, MOVES, READY_KINDS, moves_call
 from timeline.store.poll_queries import probe_waiting
 from timeline.store.task_key_stats import ready_kinds
 from timeline.store.transition import Write, advance, apply, as_statement
-from timeline.store.transition_sql import composed
 from timeline.store.triggers import install_triggers
 from timeline.timing import EARLIEST
 

@@ -12,7 +12,8 @@ from tests.testapp.models import Order
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import NO_ENTITY
-from timeline.store.locks import in_transaction, lock_batch, lock_entity_now, lock_runs, lock_tasks, missing
+from timeline.store.locks import lock_batch, lock_entity_now, lock_runs, lock_tasks, missing
+from timeline.store.transactions import in_transaction
 
 MINUTE = timedelta(minutes=1)
 GONE = EntityRef("testapp.order", "4711")

@@ -50,7 +50,7 @@ DRIFTS = {
             "what is given back does not know when it was sent",
             (
                 Change(
-                    "store.transition_sql:composed",
+                    "store.changes:composed",
                     "*_COLUMN.findall(rules)",
                     '*(name for name in _COLUMN.findall(rules) if name != "sent_at")',
                 ),
@@ -73,7 +73,7 @@ DRIFTS = {
         Fault(
             "what waits is not due first",
             (
-                Change("store.transition_sql:composed", 'touches |= {"via"}', "pass", "postgresql"),
+                Change("store.changes:composed", 'touches |= {"via"}', "pass", "postgresql"),
                 Change("engine.attempts:_triggers", "(Trigger.DUE, Trigger.START)", "(Trigger.START,)", "sqlite"),
             ),
         ),

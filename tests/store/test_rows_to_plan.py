@@ -11,7 +11,7 @@ from tests.testapp.models import Order
 from timeline import Machine, Timeline, after, on, task
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.machine_rows import wanted_of
+from timeline.models.facts import wanted_of
 from timeline.registry import registry
 from timeline.shortcuts import emit, start
 from timeline.store.locks import RowToPlan, lock_rows_to_go_on, lock_rows_to_plan, read_rows_to_plan

@@ -23,7 +23,7 @@ from timeline.models.entities import load_entities
 from timeline.models.facts import language_of, zone_of
 from timeline.registry import registry
 from timeline.store.database_errors import catching
-from timeline.store.planner_settings import as_select
+from timeline.store.transactions import as_select
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask

@@ -10,8 +10,7 @@ from django.contrib.auth import get_user_model
 from timeline.features.waits.reading import approval_under_way
 from timeline.lifecycle import ReasonCode
 from timeline.models import EntityRef, LogEntry, ScheduledTask, TimelineRun, family_of
-from timeline.models.entities import Entities, by_model, label_of
-from timeline.models.families import relatives
+from timeline.models.entities import Entities, by_model, label_of, relatives
 from timeline.models.kin import named_as, names_of
 from timeline.policy import APPROVALS
 from timeline.reading.masks import is_ended_by_a_person, masked, without_people, without_people_entry

@@ -34,11 +34,10 @@ from timeline.features.machines.api import (
 from timeline.features.machines.deadlines import deadlines_kept
 from timeline.features.waits.approve import refuse_decided
 from timeline.models import EntityRef, ScheduledTask, family_of, model_of
-from timeline.models.entities import NO_ENTITY, label_of
-from timeline.models.families import relatives
-from timeline.operations.events import refuse_unknown_event
+from timeline.models.entities import NO_ENTITY, label_of, relatives
+from timeline.operations.unknown_events import refuse_unknown_event
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 
 class Events(TimelineAPI):

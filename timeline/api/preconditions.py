@@ -18,7 +18,7 @@ from rest_framework.response import Response
 
 from timeline.models import ScheduledTask
 from timeline.operations.repeated_requests import claim_key, keep_answer
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -18,8 +18,8 @@ from timeline.dialects import dialect_of, known_among
 from timeline.models import model_of
 from timeline.reading.diagnosis import databases
 from timeline.registry import registry
-from timeline.store.entity_locks import hides_rows
-from timeline.store.isolation_level import FRESH, host_level, server_level
+from timeline.store.missing_entities import hides_rows
+from timeline.store.transactions import FRESH, host_level, server_level
 from timeline.store.triggers import missing_triggers
 
 

@@ -16,10 +16,10 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.poll_queries import polling
 from timeline.store.returned_rows import RawRow
 from timeline.store.task_key_stats import Kind, look_at_kinds, ready_kinds
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, advance, apply
 
 MESSAGE: Final = 0.2  # Seconds of work in one message.

@@ -16,10 +16,10 @@ from timeline.hooks import Poll, asked_for, hooks
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask, Wake
 from timeline.store.floors import look_anew
-from timeline.store.isolation_level import atomic
 from timeline.store.poll_queries import lower_available, probe_lost, probe_waiting
 from timeline.store.site import sign_of_poller
 from timeline.store.task_key_stats import lower_ready
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, advance, apply
 
 ROOM_AFTER: Final = 0.02  # Seconds to wait until workers have made room; if they have not, twice as long, and so on.

@@ -18,6 +18,7 @@ from django.db.models import Count, F
 from timeline import reasons
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
+from timeline.dialects import sqlstate_of
 from timeline.dispatch.worker_signs import given_signs, let_go_of_the_silent
 from timeline.engine.failures import fingerprint
 from timeline.engine.finalize import settle
@@ -25,7 +26,6 @@ from timeline.exceptions import TransitionNotAllowed
 from timeline.hooks import hooks
 from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
-from timeline.models.statements import sqlstate_of
 from timeline.models.task_records import origins_of, recorded_by
 from timeline.store.database_errors import catching, may_be_written_later
 from timeline.store.poll_queries import AT_ONCE, polling

@@ -14,15 +14,14 @@ from uuid import UUID
 from django.db.models import Model, Q
 
 from timeline.definition import Definition, Task
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.lifecycle import COMPOSED, WAITING, Reason, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask, StepRecord
-from timeline.models.statements import Among
 from timeline.models.task_records import origins_of, recorded_among
 from timeline.registry import registry
 from timeline.store.floors import IndexPlace
-from timeline.store.isolation_level import committed
 from timeline.store.returned_rows import COLUMNS, as_tasks, read_models
+from timeline.store.transactions import committed
 from timeline.store.transition import Write, advance, apply
 
 if TYPE_CHECKING:

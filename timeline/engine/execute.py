@@ -1,12 +1,13 @@
-"""Execute attempts one after the other, for as long as a group may take."""
+"""Enter handlers, one after the other, for as long as a group may take; each in the zone and language of its entity."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,17 +15,26 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.utils import timezone, translation
 
-from timeline.engine.attempts import Attempt
+from timeline import reasons
+from timeline.definition import Then, Timeline
+from timeline.engine.attempts import Attempt, guard_reason
 from timeline.engine.callbacks import Watch
-from timeline.engine.invoke import call
-from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record, record_all
-from timeline.exceptions import LeaseLost
+from timeline.engine.failures import at_rest
+from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record, record_all
+from timeline.exceptions import LeaseLost, Rest
+from timeline.features.machines.outcomes import checked
+from timeline.hooks import asked_for, hooks
+from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
+from timeline.models.facts import language_of, zone_of
 from timeline.models.task_records import REENTERED
+from timeline.operations.current import now_running
+from timeline.payloads import json_text
 from timeline.store.database_errors import catching, drop_if_lost
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write
 
 # How long a group may take before its outcomes are written: after a crash, this much is repeated.
@@ -32,6 +42,11 @@ BUDGET: Final = timedelta(milliseconds=50)
 
 Outcome = tuple[Attempt, Write | BaseException]
 Answer = TypeVar("Answer")
+
+_DONE = Reason(ReasonCode.DONE)
+_IN_SHADOW = reasons.IN_SHADOW()
+logger = logging.getLogger("timeline")
+_FAILED = "%r, called on commit of task %s, which has completed, raised: %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,99 @@ class Executed(NamedTuple):
     ended: list[ScheduledTask]
     rest: Sequence[Attempt]
     died: BaseException | None = None
+
+
+def call(attempt: Attempt) -> Write:
+    """
+    Ask the guards, enter the handler unless the timeline is in shadow, and take its result. What the handler sets on this
+    thread (language, time zone, context variables) ends with it. Its errors are raised.
+    """
+    return copy_context().run(_call, attempt)
+
+
+def _call(attempt: Attempt) -> Write:
+    enter(attempt)
+    refused = refusal(attempt)
+    if refused is not None:
+        return refused
+    try:
+        return returned(attempt, handler_of(attempt)())
+    except Rest as rest:
+        return at_rest(attempt, rest)
+
+
+@contextmanager
+def in_place_of_the_site() -> Iterator[None]:
+    """Set zone and language to the site's; changes of them end with the block."""
+    with timezone.override(timezone.get_default_timezone()), translation.override(translation.get_language()):
+        yield
+
+
+def enter(attempt: Attempt) -> None:
+    """Mark the task as being run, and set zone and language to the entity's where its timeline says so, in this context."""
+    now_running(attempt.task.id)
+    if attempt.definition.cls.time_zone:
+        timezone.activate(zone_of(attempt.definition, attempt.entity))
+    if attempt.definition.cls.language and (language := language_of(attempt.definition, attempt.entity)):
+        translation.activate(language)
+
+
+def refusal(attempt: Attempt) -> Write | None:
+    """How an attempt ends whose handler must not be entered: a guard refuses, or the timeline is in shadow."""
+    for ask in asked_for(hooks().before_entry, [attempt]):
+        if (write := ask(attempt, _alias_of(attempt))) is not None:
+            return write
+    if attempt.has_records:  # A half-done task goes on, whatever a guard says by now.
+        return None
+    for option, guard in attempt.declared.function_guards:
+        if bool(guard(attempt.entity)) is (option != "only_if"):
+            reason = guard_reason(option, guard)
+            return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=reason, entered=False)
+    if attempt.definition.shadow:
+        return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
+    return None
+
+
+def _alias_of(attempt: Attempt) -> str:
+    return attempt.task._state.db or DEFAULT_DB_ALIAS
+
+
+def handler_of(attempt: Attempt) -> Callable[[], Any]:
+    """The handler, with its context and its entity bound; it is called without arguments."""
+    using = _alias_of(attempt)
+    context = attempt.definition.cls(**attempt.told(), awaited=attempt.awaited)
+    equip(context, attempt, using)
+    method = attempt.declared.bound_to(context)
+    return partial(method, attempt.entity) if attempt.definition.label else method
+
+
+def equip(context: Timeline, attempt: Attempt, using: str) -> None:
+    """Give a context what features need there: some now, some when it is used."""
+    for give in asked_for(hooks().contexts, [attempt]):
+        give(context, attempt, using)
+    context._make_part = lambda name: dict(hooks().parts)[name](context, attempt, using)
+
+
+def returned(attempt: Attempt, result: object) -> Write:
+    """
+    Turn the return value of a handler into its outcome.
+
+    Raises:
+        NotPlainJSON, PayloadTooLarge: naming ``result``.
+        InvalidInput: if it is an event that its machine does not have.
+        Rest: if the code has changed, and the handler did not reach some steps that are done.
+    """
+    if attempt.steps is not None:
+        attempt.steps.see_end()
+    text, then = None, None
+    if isinstance(result, Then):
+        then, result = result, checked(result, attempt.definition)
+    if result is not None:
+        text = json_text("result", result)
+    fans_out = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
+    return Write(
+        task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out, then=then
+    )
 
 
 def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
@@ -178,9 +286,6 @@ def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt,
     return [(attempt, end if isinstance(end, Write) else outcome_of(attempt, end, now)) for attempt, end in outcomes]
 
 
-logger = logging.getLogger("timeline")
-
-
 def hooks_apart(task_ids: Sequence[UUID], *, using: str) -> AbstractContextManager[None]:
     """
     Log errors of hooks that are registered within the block, and call the other hooks all the same. The outcome is committed
@@ -224,6 +329,3 @@ def _harmless(hook: Callable[[], object], task_ids: Sequence[UUID]) -> Callable[
                 raise
 
     return call
-
-
-_FAILED = "%r, called on commit of task %s, which has completed, raised: %s"

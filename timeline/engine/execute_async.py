@@ -19,11 +19,23 @@ from asgiref.sync import AsyncToSync, async_to_sync, sync_to_async
 from timeline.conf import get_settings
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.engine.attempts import Attempt
-from timeline.engine.execute import BUDGET, Executed, Outcome, Runtime, deadly, is_time_up, record_outcomes
-from timeline.engine.invoke import call_async, enter, refusal
-from timeline.engine.outcomes import log_lost
+from timeline.engine.execute import (
+    BUDGET,
+    Executed,
+    Outcome,
+    Runtime,
+    deadly,
+    enter,
+    handler_of,
+    is_time_up,
+    record_outcomes,
+    refusal,
+    returned,
+)
+from timeline.engine.failures import at_rest
+from timeline.engine.finalize import log_lost
 from timeline.engine.precheck import pass_fresh_look
-from timeline.exceptions import LeaseLost
+from timeline.exceptions import LeaseLost, Rest
 from timeline.features.steps.recorder import StepWriter
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.entities import NO_ENTITY
@@ -372,3 +384,41 @@ def _record(outcomes: Sequence[Outcome], runtime: Runtime) -> list[ScheduledTask
         if isinstance(end, BaseException):
             drop_if_lost(end, runtime.using)
     return record_outcomes(outcomes, runtime)
+
+
+async def call_async(attempt: Attempt) -> Write:
+    """
+    Enter an async handler, and take its result. Steps that still run when it ends belong to it, and are waited for. An
+    exception that is alone in a group is raised without the group.
+    """
+    try:
+        try:
+            return returned(attempt, await _whole(attempt, handler_of(attempt)()))
+        except BaseExceptionGroup as several:
+            if attempt.steps is not None:
+                attempt.steps.see_end()  # The error that ended the attempt may be anywhere in this group.
+            if (alone := _alone(several)) is not several:
+                raise alone from several
+            raise
+    except Rest as rest:
+        return at_rest(attempt, rest)
+
+
+async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:
+    raised: BaseException | None = None
+    try:
+        return await handler
+    except BaseException as error:
+        raised = error
+        raise
+    finally:
+        if attempt.steps is not None:
+            broken_off = isinstance(raised, asyncio.CancelledError)
+            await attempt.steps.wait_for_those_beside(failed=raised is not None, cancel=broken_off)
+
+
+def _alone(error: BaseException) -> BaseException:
+    """The only exception in a group; the group itself if it has several."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

@@ -18,6 +18,7 @@ from timeline.engine.execute import (
     Outcome,
     Runtime,
     as_writes,
+    call,
     call_in_time,
     deadly,
     execute_each,
@@ -26,9 +27,7 @@ from timeline.engine.execute import (
     record_outcomes,
     undone,
 )
-from timeline.engine.finalize import settle
-from timeline.engine.invoke import call
-from timeline.engine.outcomes import let_go_if_timed_out, record_together
+from timeline.engine.finalize import let_go_if_timed_out, record_together, settle
 from timeline.engine.shared_transaction import shared_transaction
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask

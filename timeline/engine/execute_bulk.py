@@ -17,18 +17,20 @@ from timeline.engine.execute import (
     as_writes,
     call_in_time,
     deadly,
+    equip,
     hooks_apart,
     is_time_up,
+    refusal,
+    returned,
     undone,
 )
-from timeline.engine.invoke import equip, refusal, returned
-from timeline.engine.outcomes import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
+from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.precheck import look_again
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
 from timeline.operations.current import now_running
 from timeline.store.database_errors import catching
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write
 
 

@@ -13,13 +13,11 @@ from timeline import reasons
 from timeline.dialects import dialect_of
 from timeline.engine.attempts import Attempt, begin_attempts, begin_group, startable, still_ours
 from timeline.engine.callbacks import Keeper, Watch
-from timeline.engine.execute import BUDGET, Executed, Runtime, execute_each
+from timeline.engine.execute import BUDGET, Executed, Runtime, execute_each, in_place_of_the_site
 from timeline.engine.execute_async import execute_async
 from timeline.engine.execute_atomic import execute_shared, execute_together
 from timeline.engine.execute_bulk import execute_bulk
-from timeline.engine.finalize import settle
-from timeline.engine.invoke import in_place_of_the_site
-from timeline.engine.outcomes import fail_for_time
+from timeline.engine.finalize import fail_for_time, settle
 from timeline.engine.precheck import pass_fresh_look, pass_look
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask

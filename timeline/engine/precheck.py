@@ -18,6 +18,7 @@ from django.db.models import Model, Q
 from django.utils import translation
 
 from timeline import reasons
+from timeline.dialects import Among
 from timeline.engine.attempts import Attempt, guard_reason, still_ours
 from timeline.engine.execute import Outcome, Runtime, deadly, record_outcomes
 from timeline.engine.failures import LOOKS_AGAIN_SOON, at_rest, failed, zone_for
@@ -26,14 +27,12 @@ from timeline.features.machines.visits import is_of_unknown_state, left
 from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
-from timeline.models.entities import Entities, keys_of
+from timeline.models.entities import Entities, keys_of, kinds_of
 from timeline.models.facts import anchors_of, is_of_visit, zone_of
-from timeline.models.families import kinds_of
-from timeline.models.statements import Among
 from timeline.operations.leave import exits_since
-from timeline.planning.rows import is_due_by_decision
+from timeline.planning.answers import is_due_by_decision
 from timeline.store.database_errors import catching, is_passing
-from timeline.store.entity_locks import surely_gone
+from timeline.store.missing_entities import surely_gone
 from timeline.store.returned_rows import read_entities, read_models
 from timeline.store.transition import Write
 from timeline.timing import When

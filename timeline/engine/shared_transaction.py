@@ -13,7 +13,7 @@ from django.db import connections
 from timeline.dialects import dialect_of
 from timeline.engine.attempts import Attempt
 from timeline.engine.callbacks import Watch
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 # How long a transaction of ours waits for a lock that it can do without: far less than the second after which PostgreSQL looks
 # for deadlocks, so that no other transaction is ended for it.

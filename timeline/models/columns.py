@@ -19,6 +19,7 @@ from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.timing import EARLIEST, LATEST
 
 ENTITY_IS_WHOLE = Q(entity_label="", entity_id="") | ~Q(entity_label="") & ~Q(entity_id="")
+"""Condition of a CHECK: label and id are both there or both empty."""
 
 
 class EntityColumns(models.Model):
@@ -33,9 +34,6 @@ class EntityColumns(models.Model):
     @property
     def entity_ref(self) -> EntityRef:
         return EntityRef(self.entity_label, self.entity_id)
-
-
-"""Condition of a CHECK: label and id are both there or both empty."""
 
 
 def in_range(*required: str, optional: Iterable[str] = ()) -> Q:

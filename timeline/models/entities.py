@@ -1,12 +1,12 @@
-"""Entities: any instance of a model, identified by the label of the model and its key as text; how to name and load them."""
+"""Entities: instances of any model, known by its label and their key as text; how they are named, loaded, and related."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
@@ -15,13 +15,12 @@ from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from timeline.dialects import Among, sqlstate_of, target_of
 from timeline.exceptions import UnreadableEntity, WrongEntity
-from timeline.models.families import concrete_of, line_of, place_of, relatives
-from timeline.models.statements import Among, sqlstate_of, target_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 MAX_LABEL = 100
 MAX_ID = 100
@@ -296,3 +295,108 @@ def naming(entity: models.Model | EntityRef | None) -> Q:
     """Condition for rows that name this entity; None: rows that name none."""
     ref = ref_of(entity)
     return Q(entity_label=ref.label, entity_id=ref.id)
+
+
+# Families: models that are about the same entity, by multi-table inheritance and as proxies.
+class Bridge(NamedTuple):
+    """A parent link that is not the primary key of the child. ``root``, ``leads_to``: labels of the roots of both trees."""
+
+    child: type[models.Model]
+    link: models.OneToOneField[Any, Any]
+    root: str
+    leads_to: str
+
+
+class Families(NamedTuple):
+    """
+    ``trees``: label (of a proxy, too) → the models that share its key, parents first. ``labels``: label → their labels.
+
+    ``bridges``: label of a root → bridges from its tree to others, and from others to it.
+    """
+
+    trees: Mapping[str, tuple[type[models.Model], ...]]
+    labels: Mapping[str, tuple[str, ...]]
+    bridges: Mapping[str, list[Bridge]]
+
+
+class _KnownFamilies:
+    """The families that were found, and for which models: Django gives the same list until other models are installed."""
+
+    models: Iterable[type[models.Model]] = ()
+    families = Families({}, {}, {})
+
+
+_known: Final = _KnownFamilies()
+
+
+def families() -> Families:
+    """The families of the installed models."""
+    installed = apps.get_models()
+    if _known.models is not installed:
+        _known.families = _found(installed)
+        _known.models = installed
+    return _known.families
+
+
+def relatives(label: str) -> tuple[type[models.Model], ...]:
+    """Models that share their key with this one, and the model itself; none if it is not installed. See ``Families``."""
+    return families().trees.get(label, ())
+
+
+def kinds_of(label: str) -> set[str]:
+    """All labels that an entity with this label may have, at least this one; also across links that are no primary keys."""
+    _trees, labels, bridges = families()
+    reached, ahead = {label}, [label]
+    while ahead:
+        found = set(tree := labels.get(ahead.pop(), ()))
+        across = bridges.get(tree[0], ()) if tree else ()
+        found |= {root for bridge in across for root in (bridge.root, bridge.leads_to)}
+        ahead += found - reached
+        reached |= found
+    return reached
+
+
+def place_of(label: str) -> tuple[str, int]:
+    """The place of a model in the lock order: one tree after the other, and in each the parents before their children."""
+    tree = families().labels.get(label)
+    return (tree[0], tree.index(label)) if tree else (label, 0)
+
+
+def concrete_of(model: type[models.Model]) -> type[models.Model]:
+    """The model itself, or the concrete model of a proxy."""
+    return model._meta.concrete_model or model
+
+
+def _found(installed: Iterable[type[models.Model]]) -> Families:
+    members: dict[str, list[tuple[int, str, type[models.Model]]]] = defaultdict(list)
+    concrete = [model for model in installed if not model._meta.proxy]
+    for model in concrete:
+        line = line_of(model)
+        members[label_of(line[-1])].append((len(line), label_of(model), model))
+    by_root = {
+        root: tuple(model for _depth, _label, model in sorted(found, key=_place)) for root, found in members.items()
+    }
+    trees = {label_of(model): by_root[label_of(line_of(concrete_of(model))[-1])] for model in installed}
+    bridges: dict[str, list[Bridge]] = defaultdict(list)
+    for model in concrete:
+        for parent, link in model._meta.parents.items():
+            if not isinstance(link, models.OneToOneField) or link.model is not model or link.primary_key:
+                continue
+            bridge = Bridge(model, link, label_of(line_of(model)[-1]), label_of(line_of(concrete_of(parent))[-1]))
+            if bridge.root != bridge.leads_to:  # Otherwise it is another way to the same root, as in a diamond.
+                bridges[bridge.root].append(bridge)
+                bridges[bridge.leads_to].append(bridge)
+    return Families(trees, {label: tuple(map(label_of, tree)) for label, tree in trees.items()}, bridges)
+
+
+def _place(found: tuple[int, str, type[models.Model]]) -> tuple[int, str]:
+    return found[:2]
+
+
+def line_of(model: type[models.Model]) -> list[type[models.Model]]:
+    """The model and those of its parents that share its key, the nearest first."""
+    line, key = [model], model._meta.pk
+    while isinstance(key, models.OneToOneField) and key.remote_field.parent_link:
+        line.append(concrete_of(key.related_model))
+        key = line[-1]._meta.pk
+    return line

@@ -1,15 +1,17 @@
-"""What an entity says about time (its anchors, time zone and language), and the plan of a run that follows from it."""
+"""What a plan needs: what an entity says about time (anchors, time zone), the rows of a run, and its tries. And the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
 from typing import Any, TypedDict
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Field, Model
+from django.db.models import Count, F, Field, Max, Model, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -17,9 +19,12 @@ from timeline.conf import get_settings
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnreadableEntity
 from timeline.models.entities import is_of_the_row
+from timeline.models.machine_rows import RENAMED, RunEntry
 from timeline.models.run import TimelineRun
 from timeline.planning import Plan, TaskRow, VisitPlace, plan
 from timeline.timing import When, as_anchor_value
+
+Known = Sequence[tuple[TimelineRun, Definition]]
 
 
 def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
@@ -142,3 +147,58 @@ def plan_of(
 def is_of_visit(task: TaskRow, run: TimelineRun, when: When) -> bool:
     """Whether the row of a task that is bound to states belongs to the present visit of its run to a state."""
     return run.state in when.during and task.occurrence == str(run.moves)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsToPlan:
+    """The rows from which runs are planned. Ended rows of earlier visits to a state are left out: all moves cost the same."""
+
+    whole: list[UUID]  # Runs of which all rows are read.
+    in_states: list[UUID]  # Runs of which open rows are read, and of ended ones those with the following keys.
+    others: list[str]  # Keys of tasks that are not bound to states.
+    bound: list[str]
+    visits: list[str]  # Which rows of bound tasks: the occurrences of the present visits.
+
+
+def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:
+    """Which rows to read to plan some runs. After a run has ``moved``, no row of its present visit can have ended."""
+    whole = [run.id for run, definition in known if not definition.in_states]
+    others, bound, visits, in_states = set[str](), set[str](), set[str](), list[UUID]()
+    for definition, runs in _by_definition(known):
+        keys = {definition.task_key(name) for name in definition.in_states}
+        others |= {definition.task_key(name) for name in definition.tasks} - keys
+        in_states += [run.id for run in runs]
+        if not moved:
+            bound |= keys
+            visits |= {str(run.moves) for run in runs}
+    return RowsToPlan(whole, in_states, sorted(others), sorted(bound), sorted(visits))
+
+
+def tries_of(known: Known, *, using: str) -> dict[UUID, int]:
+    """
+    Run → its entries into its present state since the last move between working states, at least 1.
+
+    Only for states where tasks come later with each try. One statement for each machine with such runs.
+    """
+    waiting = [(run, definition) for run, definition in known if run.state and run.state in definition.backing_off]
+    tries: dict[UUID, int] = {}
+    for definition, runs in _by_definition(waiting):
+        working = sorted(definition.machine.working) if definition.machine else []
+        entries = RunEntry.objects.using(using)
+        moves = entries.filter(run=OuterRef("run"), from_state__in=working, to_state__in=working)
+        progress = moves.exclude(from_state=F("to_state")).values("run").annotate(last=Max("seq")).values("last")
+        since = entries.filter(run__in=[run.pk for run in runs], seq__gt=Coalesce(Subquery(progress), -1))
+        since = since.exclude(event=RENAMED, from_state=F("to_state"))  # It changed only ``back``.
+        counts = since.values("run", "to_state").annotate(number=Count("pk")).values_list("run", "to_state", "number")
+        counted = {(run_id, state): number for run_id, state, number in counts}
+        tries |= {run.pk: max(counted.get((run.pk, run.state), 0), 1) for run in runs}
+    return tries
+
+
+def _by_definition(known: Known) -> list[tuple[Definition, list[TimelineRun]]]:
+    """Runs by their timelines, for timelines that have tasks bound to states."""
+    found: dict[str, tuple[Definition, list[TimelineRun]]] = {}
+    for run, definition in known:
+        if definition.in_states:
+            found.setdefault(definition.name, (definition, []))[1].append(run)
+    return list(found.values())

@@ -5,27 +5,45 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    CharField,
+    IntegerField,
+    Model,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    TextField,
+    UUIDField,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Replace
+from django.db.models.lookups import Exact, IsNull, Regex
 
+from timeline.dialects import dialect_of, target_of
 from timeline.exceptions import WrongEntity
 from timeline.models.entities import (
     MAX_ID,
     MAX_LABEL,
     NO_ENTITY,
+    Bridge,
     EntityRef,
+    families,
     has_several_columns,
     label_of,
     model_of,
     naming,
     ref_of,
     ref_with,
+    relatives,
 )
-from timeline.models.families import Bridge, families, relatives
-from timeline.models.statements import target_of
 from timeline.registry import registry
 
 Names = tuple[EntityRef, ...]
@@ -172,3 +190,36 @@ def sought(text: str, *, using: str) -> Q:
         return condition | Q(pk=UUID(text))
     except ValueError:
         return condition
+
+
+_UUID: Final = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
+_NUMBER: Final = "^(0|-?[1-9][0-9]{0,17})$"
+
+
+def can_be_looked_up(entities: QuerySet[Any]) -> bool:
+    """Whether the database can turn the text in a row into a key of these entities: a number, a UUID, or text."""
+    return isinstance(target_of(entities.model._meta.pk), IntegerField | UUIDField | CharField)
+
+
+def naming_one_of(entities: QuerySet[Any]) -> Q:
+    """
+    Condition for rows that name one of these entities, whose key ``can_be_looked_up`` in the same database.
+
+    Each row is looked up by primary key, so PostgreSQL can read rows by time and stop at the end of the page. For a list, it
+    would read all keys; for a plain ``EXISTS``, hash them once for each part of a union.
+    """
+    one = entities.filter(pk=_key(entities)).order_by().values("pk")[:1]
+    return Q(entity_label=entities.model._meta.label_lower) & Q(IsNull(Subquery(one), False))
+
+
+def _key(entities: QuerySet[Any]) -> Any:
+    """The text in a row as a key; NULL for text that no row would have: a cast would fail, or take ``17x`` for 17."""
+    field, text = target_of(entities.model._meta.pk), OuterRef("entity_id")
+    if isinstance(field, CharField):
+        return text
+    is_uuid = isinstance(field, UUIDField)
+    if not dialect_of(entities.db).has_strict_casts:
+        number = Cast(text, BigIntegerField())
+        return Replace(text, Value("-")) if is_uuid else Case(When(Exact(Cast(number, TextField()), text), then=number))
+    kind, looks = (UUIDField(), _UUID) if is_uuid else (BigIntegerField(), _NUMBER)
+    return Case(When(Regex(text, Value(looks)), then=Cast(text, kind)), output_field=kind)

@@ -17,10 +17,9 @@ from timeline.operations.leave import call_off
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.seen import Seen, refuse_changed
 from timeline.registry import registry
-from timeline.store.entity_locks import lock_rows
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction, lock_entity_now, lock_runs, lock_tasks_with_runs
+from timeline.store.locks import lock_entity_now, lock_rows, lock_runs, lock_tasks_with_runs
 from timeline.store.returned_rows import COLUMNS
+from timeline.store.transactions import atomic, in_transaction
 from timeline.store.transition import Write, apply
 
 

@@ -20,23 +20,27 @@ from timeline.features.machines.moves import ANY, Wish, check_wish, lock_ahead
 from timeline.features.waits.wake import note, wake
 from timeline.hooks import asked_for, hooks
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
-from timeline.operations.events import (
+from timeline.operations.record_event import (
     EventFields,
+    Recorded,
     Subject,
+    event_columns,
+    known_events,
     lock_subject_now,
     lock_subjects,
-    mind_unknown,
+    record,
     refuse_ours,
+    starters_of,
     subjects_of,
+    touches_runs,
 )
-from timeline.operations.record_event import Recorded, event_columns, known_events, record, starters_of, touches_runs
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
+from timeline.operations.unknown_events import mind_unknown
 from timeline.payloads import check_data, check_is_dict, check_text
 from timeline.registry import registry
 from timeline.store.insert import as_stored, new_row
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction
 from timeline.store.signal_dispatch import may_hosts_write
+from timeline.store.transactions import atomic, in_transaction
 from timeline.timing import check_time
 
 

@@ -24,8 +24,8 @@ from timeline.operations.start import Past, begins_of, check_past, is_past, star
 from timeline.payloads import check_flag, check_text
 from timeline.registry import registry
 from timeline.store.changes import MAX_ACTOR
-from timeline.store.isolation_level import atomic
 from timeline.store.run_insert import constantly, plan_runs
+from timeline.store.transactions import atomic
 
 
 def enroll(

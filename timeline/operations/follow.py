@@ -26,10 +26,10 @@ from timeline.operations.start import start_locked
 from timeline.planning import TaskRow, plan
 from timeline.registry import registry
 from timeline.runs import end
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction, lock_entity_now, lock_runs
+from timeline.store.locks import lock_entity_now, lock_runs
 from timeline.store.run_insert import constantly
 from timeline.store.signal_dispatch import TOLD_OF
+from timeline.store.transactions import atomic, in_transaction
 from timeline.timing import as_anchor_value
 
 Anchors = Mapping[str, datetime | None]

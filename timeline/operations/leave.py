@@ -14,24 +14,23 @@ from django.db.models import Model
 
 from timeline import runs
 from timeline.definition import Definition
-from timeline.dialects import dialect_of
+from timeline.dialects import dialect_of, narrowed
 from timeline.exceptions import NoOpenRun
 from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.kin import kin_of
-from timeline.models.statements import narrowed
 from timeline.operations.current import running
 from timeline.operations.succession import succeed
 from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction, lock_entity_now
+from timeline.store.changes import ALWAYS
+from timeline.store.locks import lock_entity_now
 from timeline.store.returned_rows import COLUMNS, FIELDS, RawRow, rows_of
 from timeline.store.signal_dispatch import announce, is_heard, tell_ended
+from timeline.store.transactions import atomic, in_transaction
 from timeline.store.transition import MAX_REASON, Write, advance, apply
-from timeline.store.transition_sql import ALWAYS
 
 # The columns needed to tell of a transition and to find the entity of a task; in the model's order.
 BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id", "limit_key", "slot"})

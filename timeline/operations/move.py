@@ -17,10 +17,10 @@ from timeline.operations.current import refuse_own
 from timeline.operations.seen import Seen, refuse_changed
 from timeline.payloads import unfit
 from timeline.planning import Times
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
 from timeline.store.new_rows import create_tasks, expiry_at, next_revision
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 from timeline.timing import check_time
 from timeline.timing.offsets import Offset

@@ -21,8 +21,7 @@ from timeline.ids import fresh_ids
 from timeline.lifecycle import ReasonCode, RunEnd, State, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities, load_entities
-from timeline.models.facts import plan_of
-from timeline.models.machine_rows import tries_of, wanted_of
+from timeline.models.facts import plan_of, tries_of, wanted_of
 from timeline.operations.current import running
 from timeline.operations.leave import end_runs
 from timeline.operations.sets import portions_of
@@ -30,12 +29,12 @@ from timeline.operations.succession import succeed
 from timeline.planning import Cancel, Create, Keep, Move, Plan, TaskRow
 from timeline.registry import registry
 from timeline.runs import end
-from timeline.store.entity_locks import surely_gone
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_rows_to_plan, lock_runs
+from timeline.store.missing_entities import surely_gone
 from timeline.store.multi_query import pipelining
 from timeline.store.new_rows import new_task, send_tasks
 from timeline.store.signal_dispatch import announce, may_hosts_write
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, send_writes
 from timeline.timing import When
 

@@ -1,12 +1,12 @@
-"""Record an event for locked entities, with everything that follows for their runs."""
+"""Record an event (``EventFields``) for locked entities by all their names (``Subject``), and what follows for their runs."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connections
@@ -15,24 +15,117 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.definition import Definition
+from timeline.definition.names import ERASED
 from timeline.dialects import dialect_of
-from timeline.exceptions import KeyConflict
+from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.features.machines.moves import ANY, Moving, Wish, decide_moves, is_moving, write_moves
 from timeline.features.machines.quick_moves import are_many, are_plain, reconcile_moved, write_ahead, write_at_once
 from timeline.ids import uuid7s
-from timeline.models import EntityRef, Event, TimelineRun
-from timeline.operations.events import EventFields, Subject
+from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
+from timeline.models.kin import Names, kin_of
 from timeline.operations.leave import Ended, exit_runs
 from timeline.operations.sets import Tally
 from timeline.payloads import same_json
 from timeline.registry import registry
 from timeline.store.insert import Insertion, as_stored, new_row
-from timeline.store.isolation_level import atomic
+from timeline.store.locks import lock_batch, lock_entity_now, missing
 from timeline.store.returned_rows import rows_of
 from timeline.store.run_insert import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.signal_dispatch import may_hosts_write
+from timeline.store.transactions import atomic
+
+_NOBODY: Final[Mapping[EntityRef, Model | None]] = {}
+
+
+class EventFields(NamedTuple):
+    """The contents of an event, without its entity; the fields are columns."""
+
+    name: str
+    key: str
+    payload: dict[str, Any]
+    actor: str
+    occurred_at: datetime
+    recorded_at: datetime
+
+
+def refuse_ours(name: str, *, field: str) -> None:
+    """
+    Raise ``InvalidInput`` for an event name that only this package may write: such events are kept when an entity is erased.
+    """
+    if name == ERASED:
+        raise InvalidInput(field, _("%(name)r is written where something is erased."), _("Call erase."), name=name)
+
+
+@dataclass(slots=True, kw_only=True)
+class Subject:
+    """
+    An entity, with all its names; it has to exist under ``given``.
+
+    Args:
+        sought: The names under which its rows are locked. It may not exist under some of them.
+        there: The names under which it exists → the entity, or None if not read. Filled by locking.
+        ahead: The runs that an event moves, with the tasks to plan from, if they were locked with the entity.
+    """
+
+    given: EntityRef
+    names: Names
+    sought: Names
+    there: Mapping[EntityRef, Model | None] = field(default_factory=lambda: _NOBODY)
+    ahead: list[tuple[TimelineRun, list[ScheduledTask]]] | None = None
+
+    @property
+    def ref(self) -> EntityRef:
+        """The name under which its events are recorded."""
+        return self.names[0]
+
+
+def subjects_of(refs: Iterable[EntityRef], *, started: Collection[str], using: str) -> dict[EntityRef, Subject]:
+    """
+    Find the names of entities. ``started``: labels of models whose timelines may start; entities are locked under these, too.
+    """
+    return {
+        ref: Subject(given=ref, names=names, sought=_sought(ref, names, started))
+        for ref, names in kin_of(refs, using=using).items()
+    }
+
+
+def _sought(ref: EntityRef, names: Names, started: Collection[str]) -> Names:
+    if names == (ref,):
+        return names
+    return tuple(name for name in names if name == ref or name.label in started) or (ref,)
+
+
+def lock_subject_now(subject: Subject, *, read: bool, now: datetime | None, using: str) -> datetime:
+    """Lock one subject, and tell story time as it is then. Errors as of ``lock_entity_now``."""
+    if subject.sought == (subject.given,):
+        subject.there, now = lock_entity_now(subject.given, read=read, now=now, using=using)
+        return now
+    lock_subjects([subject], read=read, using=using)
+    return now or story_now(using)
+
+
+def lock_subjects(
+    subjects: Sequence[Subject], *, gone: bool = False, read: bool, using: str
+) -> dict[EntityRef, Subject]:
+    """
+    Lock subjects as ``lock_batch`` does. Gives those that exist, in order, by the name under which their events are recorded.
+    """
+    refs = list(dict.fromkeys(name for subject in subjects for name in subject.sought))
+    entities = lock_batch(refs, gone=True, read=read, using=using)
+    found = {}
+    for subject in subjects:
+        if subject.given in entities:
+            if subject.sought == (subject.given,):
+                subject.there = {subject.given: entities[subject.given]}
+            else:
+                subject.there = {name: entities[name] for name in subject.sought if name in entities}
+            found[subject.ref] = subject
+        elif not gone:
+            raise missing(subject.given, using)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,12 @@ from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition.names import MAX_TASK_KEY
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionNotAllowed
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.machine_rows import wanted_of
-from timeline.models.statements import Among
+from timeline.models.facts import wanted_of
 from timeline.operations.leave import exits_since
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.seen import Seen, refuse_changed, refuse_redriven
@@ -28,10 +27,10 @@ from timeline.payloads import check_text, clip
 from timeline.registry import registry
 from timeline.runs import reopen
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import Locked, lock_rows_to_go_on, lock_tasks_with_runs
 from timeline.store.new_rows import create_tasks, next_revision
 from timeline.store.returned_rows import FIELDS, cursor_for_rows, read_models, values_of
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 from timeline.timing import share_of
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from django.db import connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.exceptions import KeyReused
 from timeline.models import Answer
-from timeline.models.statements import Among
 from timeline.models.upkeep import KEPT
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 
 def claim_key(key: str, fingerprint: str, *, using: str) -> Answer | None:

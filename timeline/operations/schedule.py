@@ -11,19 +11,18 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import is_told, story_now
-from timeline.dialects import dialect_of
+from timeline.dialects import dialect_of, element_type, narrowed
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
-from timeline.models.statements import element_type, narrowed
 from timeline.payloads import check_data, check_is_dict, check_is_text, check_text, same_json, unfit
 from timeline.registry import registry
-from timeline.store.entity_locks import lock_of
 from timeline.store.insert import as_stored, fields_of, new_row, writers_of
-from timeline.store.locks import in_transaction, lock_entity_now
+from timeline.store.locks import lock_entity_now, lock_of
 from timeline.store.new_rows import columns_of, complete, create_missing, options_of, state_at
 from timeline.store.signal_dispatch import announce_times
+from timeline.store.transactions import in_transaction
 from timeline.timing import check_time
 
 SET_HERE: Final = frozenset({"state", "created_at"})

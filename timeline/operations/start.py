@@ -27,9 +27,9 @@ from timeline.operations.sets import Portion, Tally, check_spread, in_portions, 
 from timeline.payloads import check_is_dict, check_json, check_text
 from timeline.registry import registry
 from timeline.runs import MAX_KEY
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import in_transaction, lock_batch, lock_entity_now
+from timeline.store.locks import lock_batch, lock_entity_now
 from timeline.store.run_insert import Beginning, Begins, begin_runs, constantly, needs_savepoint, plan_runs
+from timeline.store.transactions import atomic, in_transaction
 from timeline.timing import check_time
 
 

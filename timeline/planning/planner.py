@@ -15,8 +15,20 @@ from timeline.definition import Definition, Task
 from timeline.features.machines.visits import is_of_unknown_state, is_wanted, leave_behind, wait_of
 from timeline.hooks import rules
 from timeline.lifecycle import OPEN, Reason, ReasonCode
-from timeline.planning.answers import LEFT_OPEN, TO_COME, Foreseen, Plan, TaskOutlook, TaskRow, Times, VisitPlace
-from timeline.planning.rows import Rows, cancel_open, end_aside, keep_open
+from timeline.planning.answers import (
+    LEFT_OPEN,
+    TO_COME,
+    Foreseen,
+    Plan,
+    Rows,
+    TaskOutlook,
+    TaskRow,
+    Times,
+    VisitPlace,
+    cancel_open,
+    end_aside,
+    keep_open,
+)
 from timeline.planning.series import Series, at_later, is_number
 from timeline.timing import Repeat, When, share_of
 

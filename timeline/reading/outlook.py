@@ -18,8 +18,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, family_of, ref_of
 from timeline.models.entities import label_of, load_entities
-from timeline.models.facts import plan_of
-from timeline.models.machine_rows import wanted_of
+from timeline.models.facts import plan_of, wanted_of
 from timeline.planning import Create, Foreseen, Plan
 from timeline.registry import registry
 from timeline.store.locks import RowToPlan, read_rows_to_plan

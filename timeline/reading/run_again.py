@@ -12,9 +12,9 @@ from django.db.models import Case, Exists, OuterRef, QuerySet, Subquery, When
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
+from timeline.dialects import Among
 from timeline.lifecycle import OPEN, State
 from timeline.models import ScheduledTask
-from timeline.models.statements import Among
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

@@ -16,7 +16,7 @@ from django.db.models.expressions import RawSQL
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.store.earliest import WALKED
 from timeline.store.index_selection import ALL, NOWHERE, Way, can_look_for_each, ways_to
-from timeline.store.planner_settings import AS_IT_IS, execute_guided, guided
+from timeline.store.transactions import AS_IT_IS, execute_guided, guided
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

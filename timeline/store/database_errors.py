@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import dialect_of, sqlstate_of
 from timeline.exceptions import LeaseLost
-from timeline.models.statements import sqlstate_of
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper

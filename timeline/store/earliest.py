@@ -13,7 +13,7 @@ from django.db.models.sql.where import AND, WhereNode
 
 from timeline.store.index_selection import NOWHERE, KindsThere, Ways, can_look_for_each, ways_to
 from timeline.store.multi_query import gather
-from timeline.store.planner_settings import guided
+from timeline.store.transactions import guided
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -16,8 +16,7 @@ from django.db.models import BooleanField, CharField, DateTimeField, Field, JSON
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
 
-from timeline.dialects import dialect_of
-from timeline.models.statements import as_array, element_type, target_of
+from timeline.dialects import as_array, dialect_of, element_type, target_of
 from timeline.payloads import as_text
 
 Inserted = TypeVar("Inserted", bound=Model)

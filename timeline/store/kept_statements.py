@@ -16,13 +16,12 @@ from typing import Final
 
 from django.db import connections
 
-from timeline.dialects import Dialect, dialect_of
+from timeline.dialects import Dialect, dialect_of, narrowed
 from timeline.lifecycle import FINAL, LEASED, State, Trigger
-from timeline.models.statements import narrowed
 from timeline.models.task import ScheduledTask
-from timeline.store.planner_settings import IN_ORDER
+from timeline.store.changes import ALWAYS, PARAMETER, VALUES, Composed, composed, steps_by
 from timeline.store.returned_rows import FIELDS
-from timeline.store.transition_sql import ALWAYS, PARAMETER, VALUES, Composed, composed, steps_by
+from timeline.store.transactions import IN_ORDER
 
 TABLE: Final = ScheduledTask._meta.db_table
 _SEARCHES: Final = {"enable_seqscan": "off", "jit": "off"}

@@ -15,8 +15,7 @@ from django.db.models.query import ModelIterable
 from django.utils.dateparse import parse_duration
 
 from timeline.clocks import is_told, story_now
-from timeline.dialects import Dialect, dialect_of, is_by_psycopg3
-from timeline.models.statements import target_of
+from timeline.dialects import Dialect, dialect_of, is_by_psycopg3, target_of
 from timeline.store.returned_rows import READ_FROM_JSON
 
 Convert = Callable[[Any], Any]

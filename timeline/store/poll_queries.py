@@ -13,9 +13,8 @@ from django.db import connections
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.store.floors import BEGINNING, SLACK, IndexPlace, floor_of, floors_of, note_dead
-from timeline.store.isolation_level import atomic
 from timeline.store.kept_statements import FIRST_DUE
-from timeline.store.planner_settings import IN_ORDER, as_select, execute_guided
+from timeline.store.transactions import IN_ORDER, as_select, atomic, execute_guided
 from timeline.timing import EARLIEST
 
 # Rows that others have locked are skipped. The ``lock_timeout`` is for locks on whole tables.

@@ -19,10 +19,9 @@ from django.db.models import DateField, DateTimeField, Field, JSONField, Model, 
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
 
-from timeline.dialects import is_by_psycopg3
+from timeline.dialects import Among, is_by_psycopg3, target_of
 from timeline.models.columns import is_made_plainly
 from timeline.models.entities import Entities, EntityRef, by_model
-from timeline.models.statements import Among, target_of
 from timeline.models.task import ScheduledTask
 from timeline.store.insert import fields_of
 

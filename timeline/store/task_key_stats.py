@@ -12,15 +12,14 @@ from uuid import UUID
 
 from django.db import connections
 
-from timeline.dialects import Dialect, dialect_of
+from timeline.dialects import Dialect, dialect_of, narrowed
 from timeline.exceptions import UnknownTask
 from timeline.features.holds.store import NOTHING_ON_HOLD, on_hold
 from timeline.models import ScheduledTask
-from timeline.models.statements import narrowed
 from timeline.registry import registry
 from timeline.store.floors import BEGINNING, SLACK, IndexPlace, floor_of, floors_of, note_dead
 from timeline.store.kept_statements import READY_KINDS
-from timeline.store.planner_settings import IN_ORDER, execute_guided
+from timeline.store.transactions import IN_ORDER, execute_guided
 
 
 class FirstOfKind(NamedTuple):

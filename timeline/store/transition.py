@@ -19,19 +19,23 @@ from timeline.models import ScheduledTask
 from timeline.store.changes import (
     MAX_ACTOR,
     MAX_REASON,
+    NOTHING,
     ChangeColumns,
+    Composed,
     Write,
     as_changes,
     columns_of,
+    composed,
     seconds,
+    steps_by,
     stored_by,
+    touched,
 )
 from timeline.store.kept_statements import COMPLETES, KEYS, completing, moves_call
-from timeline.store.planner_settings import IN_ORDER, execute_guided
 from timeline.store.poll_queries import BOUNDS
 from timeline.store.returned_rows import RawRow, cursor_for_rows, rows_of
 from timeline.store.signal_dispatch import announce, announce_times, tell_written
-from timeline.store.transition_sql import NOTHING, Composed, composed, steps_by, touched
+from timeline.store.transactions import IN_ORDER, execute_guided
 
 _noticed: ContextVar[set[UUID] | None] = ContextVar("timeline_noticed", default=None)
 

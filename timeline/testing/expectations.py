@@ -11,7 +11,7 @@ from django.db import DEFAULT_DB_ALIAS
 from timeline.clocks import story_now
 from timeline.lifecycle import OPEN, State
 from timeline.models import EntityRef, ScheduledTask, ref_of
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.reading.outlook import foreseen
 from timeline.reading.text_pictures import picture
 from timeline.registry import registry

@@ -24,7 +24,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_
 from timeline.clocks import story_now
 from timeline.exceptions import DateOutOfRange, InvalidInput
 from timeline.reading.tallies import Amount
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.timing import check_time
 from timeline.webhooks.admin_lists import FRAME, Alarming, Themed, asked_of_choices, asked_of_moment, asked_of_relation
 from timeline.webhooks.disabling import (

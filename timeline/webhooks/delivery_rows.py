@@ -19,7 +19,7 @@ from django.db.models.functions import Greatest
 
 from timeline.clocks import MachineTime
 from timeline.dialects import dialect_of
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.webhooks.conf import get_settings
 from timeline.webhooks.disabling import disable, lock_endpoints
 from timeline.webhooks.facts import PACKAGE

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from timeline.exceptions import InvalidInput
 from timeline.payloads import check_text
 from timeline.store.alerts import alert_disabled
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.webhooks.facts import KEPT_UP
 from timeline.webhooks.models import Code, Delivery, DeliveryQuerySet, Disabled, Endpoint, State
 from timeline.webhooks.secrets import encrypted, new_secret

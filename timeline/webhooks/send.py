@@ -25,7 +25,7 @@ from timeline.clocks import SteadyClock
 from timeline.conf import get_settings as timeline_settings
 from timeline.ids import uuid7
 from timeline.store.database_errors import drop
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.webhooks.conf import get_settings
 from timeline.webhooks.connect import make_pool
 from timeline.webhooks.delivery_rows import Outcome, claim, let_go, record, release

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from timeline.clocks import MachineTime
 from timeline.signals import Trouble
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.timing import told_time
 from timeline.webhooks.models import Attempt, Delivery, SenderSign, State
 

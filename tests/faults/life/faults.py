@@ -76,8 +76,8 @@ FAULTS: Final = [
     ),
     _fault(
         "a cancel is ignored at the fence",
-        ("engine.outcomes:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-        ("engine.outcomes:record", "using=using)[0]", "using=using) and write.task or write.task"),
+        ("engine.finalize:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine.finalize:record", "using=using)[0]", "using=using) and write.task or write.task"),
     ),
     _fault(
         "a message that comes twice starts its task twice",

@@ -66,7 +66,7 @@ FAULTS: Final = [
         "simple",
         "start-not-committed",
         (
-            "store/isolation_level.py",
+            "store/transactions.py",
             "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n        yield\n",
             "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n"
             "        with atomic(using=using):\n"
@@ -120,9 +120,9 @@ FAULTS: Final = [
         "a cancel is ignored at the fence",
         "cancelled",
         "atomic-once",
-        ("engine/outcomes.py", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine/finalize.py", "    if len(done) < len(writes):\n", "    if False:\n"),
         (
-            "engine/outcomes.py",
+            "engine/finalize.py",
             "    return record_together([write], now=now, using=using)[0]\n",
             "    return (record_together([write], now=now, using=using) or [write.task])[0]\n",
         ),

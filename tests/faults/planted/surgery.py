@@ -16,7 +16,8 @@ from django.db import connection
 
 from tests.faults.harness.roles import ROOT
 from timeline import dialects
-from timeline.store import entity_locks, locks, transition_sql
+from timeline.store import locks
+from timeline.store.changes import composed
 from timeline.store.kept_statements import KEPT
 
 
@@ -83,8 +84,8 @@ def _renew_statements() -> None:
     """Read the statements anew, also those that are functions of the database."""
     for remembered in (
         dialects._read,
-        transition_sql.composed,
-        entity_locks.lock_statement,
+        composed,
+        locks.lock_statement,
         locks.statement_of_rows,
     ):
         remembered.cache_clear()

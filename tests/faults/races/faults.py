@@ -44,7 +44,7 @@ def _too_early(name: str, where: str, transaction: str = "atomic(using=using)") 
 
 
 _ENTITIES: Final = (
-    "store.entity_locks:_locked",
+    "store.locks:_locked",
     'rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)',
     "rows",
 )
@@ -63,8 +63,8 @@ NO_ATTEMPT: Final = _fault(
 )
 NO_FENCE: Final = _fault(
     "an outcome that comes too late is accepted",
-    ("engine.outcomes:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-    ("engine.outcomes:record", "using=using)[0]", "using=using) and write.task or write.task"),
+    ("engine.finalize:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+    ("engine.finalize:record", "using=using)[0]", "using=using) and write.task or write.task"),
 )
 
 # Locks.

@@ -14,7 +14,7 @@ from timeline.engine.groups import run
 from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.entities import NO_ENTITY
-from timeline.store.entity_locks import lock_entities
+from timeline.store.locks import lock_entities
 from timeline.testing import only_timelines
 
 at_once = postgresql.at_once  # Fixtures.

@@ -10,8 +10,8 @@ from tests.engine import conftest as engine
 from tests.testapp.models import Effect, Order
 from timeline import Retry, RetryAfter, Timeline, after, step, task
 from timeline.engine.attempts import begin_attempts
-from timeline.engine.invoke import call
-from timeline.engine.outcomes import record
+from timeline.engine.execute import call
+from timeline.engine.finalize import record
 from timeline.engine.precheck import look
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, State

@@ -8,7 +8,7 @@ from tests.testapp.models import Invoice, Order, Reminder
 from timeline import Timeline, task, wait_for
 from timeline.clocks import story_time
 from timeline.dispatch.poll import stage
-from timeline.engine import outcomes
+from timeline.engine import finalize
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -230,7 +230,7 @@ class TestAKeyThatChanges:
     def test_is_seen_though_it_changed_while_the_task_went_to_rest(self, unset, order, now, run_at, monkeypatch):
         """Under the lock of its own entity it looks once more where the key leads."""
         row = ScheduledTask.objects.get()
-        monkeypatch.setattr(outcomes, "settle", _saving_first(unset, order))
+        monkeypatch.setattr(finalize, "settle", _saving_first(unset, order))
 
         run_at(row, now)
 
@@ -271,7 +271,7 @@ def of_orders():
 
 
 def _saving_first(invoice, order):
-    settle = outcomes.settle
+    settle = finalize.settle
 
     def saving(writes, **given):
         if invoice.order is None:

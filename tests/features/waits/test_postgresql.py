@@ -17,9 +17,9 @@ from tests.postgresql.races import rounds, wait_for_a_waiter
 from tests.testapp.models import Order
 from timeline import Timeline, after, task, wait_for
 from timeline.engine.attempts import begin_attempts
+from timeline.engine.execute import call
+from timeline.engine.finalize import record_all
 from timeline.engine.groups import run
-from timeline.engine.invoke import call
-from timeline.engine.outcomes import record_all
 from timeline.engine.precheck import look
 from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, StepKind, StepRecord, TimelineRun

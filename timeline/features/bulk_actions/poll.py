@@ -20,19 +20,19 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ObjectDoesNotExist, ValidationError
 
+from timeline.dialects import Among
 from timeline.exceptions import AlreadyOpen, RunEnded, TimelineError, TransitionNotAllowed
 from timeline.lifecycle import Reason
 from timeline.models import BulkAction, ScheduledTask, TimelineRun
-from timeline.models.statements import Among
 from timeline.operations.cancel import cancel
 from timeline.operations.move import move, run_now
 from timeline.operations.redrive import redrive
 from timeline.policy import POSSIBLE, Action, TimelinePolicy, get_policy
 from timeline.store.database_errors import catching, is_passing, is_usable
-from timeline.store.isolation_level import atomic
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.returned_rows import read_models
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

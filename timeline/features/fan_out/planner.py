@@ -16,9 +16,9 @@ from timeline.planning.answers import (
     TaskOutlook,
     TaskRow,
     Times,
+    cancel_open,
     outlook_of,
 )
-from timeline.planning.rows import cancel_open
 
 
 def keep_occurrences(

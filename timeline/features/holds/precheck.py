@@ -28,7 +28,7 @@ from timeline.features.holds.verbs import park
 from timeline.lifecycle import Reason
 from timeline.models import Hold
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 
 def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:

@@ -20,6 +20,7 @@ from django.db.models import F
 from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
+from timeline.dialects import sqlstate_of
 from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
 from timeline.features.holds.store import covers, in_english, let_go, tasks_under
 from timeline.ids import uuid7
@@ -27,17 +28,16 @@ from timeline.lifecycle import WAITING, Reason, State, Trigger
 from timeline.models import Hold, LogEntry, ScheduledTask, Scope, Then
 from timeline.models.decisions import HoldQuerySet
 from timeline.models.facts import zone_of
-from timeline.models.statements import sqlstate_of
 from timeline.operations.move import move_locked
 from timeline.operations.reconcile import reconcile_locked
 from timeline.payloads import check_text
 from timeline.registry import registry
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
 from timeline.store.database_errors import catching, is_usable
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import Locked, lock_tasks_with_runs
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 from timeline.timing import LATEST
 

@@ -15,12 +15,11 @@ from django.db.models import Exists, OuterRef, Q
 from django.utils import translation
 
 from timeline import reasons
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import OPEN, Reason, ReasonCode, State
 from timeline.models import Admission, EntityRef, Hold, ScheduledTask, Scope
 from timeline.models.decisions import HoldQuerySet
-from timeline.models.statements import Among
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.registry import registry
 

@@ -15,8 +15,8 @@ from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
 from timeline.store.alerts import alert_parked
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import missing
+from timeline.store.transactions import atomic
 from timeline.suggestions import with_meant
 from timeline.timing import check_time
 

@@ -13,15 +13,14 @@ from uuid import UUID
 
 from django.db import connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import dialect_of, narrowed
 from timeline.features.holds.store import NOTHING_ON_HOLD, on_hold
 from timeline.features.limits.declaration import limit_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
-from timeline.models.statements import narrowed
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.returned_rows import COLUMNS, as_tasks
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, advance, apply
 
 LOOKED_AT: Final = 200  # How many keys of a kind one look reads. The next look goes on after them.

@@ -15,8 +15,8 @@ from timeline.lifecycle import Reason
 from timeline.models import Opening, ScheduledTask
 from timeline.payloads import check_text, clip, unfit
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
-from timeline.store.isolation_level import atomic
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 
 
 def open_limit(

@@ -12,22 +12,22 @@ from django.db.models import Count, Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
+from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.declaration import known_state, table_of
 from timeline.features.machines.store import MAX_ACTOR
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import keys_of, ref_with
-from timeline.models.statements import Among
 from timeline.operations.enroll import blaming_filter, rows_matching, without_run
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
 from timeline.payloads import as_text, check_text
 from timeline.registry import registry
 from timeline.runs import ending
-from timeline.store.entity_locks import lock_entities
-from timeline.store.isolation_level import atomic
+from timeline.store.locks import lock_entities
 from timeline.store.run_insert import Beginning, begin_runs, constantly, plan_runs
+from timeline.store.transactions import atomic
 
 ADOPTED: Final = "adopted"  # The event in the first entry of such a run.
 

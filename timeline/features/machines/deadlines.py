@@ -10,12 +10,11 @@ from uuid import UUID
 from timeline import reasons
 from timeline.definition import STAY, Definition
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.operations.events import lock_subject_now, subjects_of
 from timeline.operations.move import move_locked
-from timeline.operations.record_event import starters_of
+from timeline.operations.record_event import lock_subject_now, starters_of, subjects_of
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
+from timeline.store.transactions import atomic
 
 
 @contextmanager

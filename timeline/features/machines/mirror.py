@@ -12,12 +12,11 @@ from django.db import connections
 from django.db.models import Case, CharField, Field, Model, Q, QuerySet, Value, When
 
 from timeline.definition import Definition
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, array_of, dialect_of, element_type, fits_in_array, target_of
 from timeline.ids import uuid7_texts
 from timeline.models import EntityRef, RunEntry, StateField, TimelineRun
 from timeline.models.entities import keys_of
 from timeline.models.state_field import mirror_of, tell
-from timeline.models.statements import Among, array_of, element_type, fits_in_array, target_of
 from timeline.registry import registry
 from timeline.signals import Entered
 from timeline.store.insert import Insertion, columns_of

@@ -28,12 +28,12 @@ from timeline.features.machines.store import (
 )
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.operations.leave import Ended, end_runs
 from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from timeline.operations.events import EventFields, Subject
+    from timeline.operations.record_event import EventFields, Subject
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,19 +15,17 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import JSONField, Model
 
-from timeline.dialects import dialect_of
+from timeline.dialects import as_array, dialect_of, element_type, target_of
 from timeline.features.machines.mirror import statement_to_mirror
 from timeline.features.machines.store import Going
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.models.statements import as_array, element_type, target_of
-from timeline.store.changes import Write, as_changes
+from timeline.store.changes import PARAMETER, Write, as_changes, composed
 from timeline.store.insert import as_stored, fields_of, writers_of
 from timeline.store.new_rows import complete
 from timeline.store.returned_rows import row_read
 from timeline.store.signal_dispatch import announce_times, tell_written
 from timeline.store.transition import notice
-from timeline.store.transition_sql import PARAMETER, composed
 
 NAME: Final = "move_at_once"
 # What cancelling changes in a task that has no place of a limit.

@@ -34,7 +34,7 @@ from timeline.models import RunEntry, ScheduledTask, StepKind, StepRecord, Timel
 from timeline.models.facts import is_of_visit
 from timeline.models.task_records import origins_of
 from timeline.operations.emit import emit_among
-from timeline.operations.events import EventFields, refuse_ours
+from timeline.operations.record_event import EventFields, refuse_ours
 from timeline.operations.sets import rounds
 from timeline.payloads import check_data
 from timeline.registry import registry

@@ -23,9 +23,9 @@ from timeline.operations.leave import end_runs
 from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.sets import BATCH, check_batch_size
 from timeline.payloads import as_text, check_text
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import Locked, lock_runs
 from timeline.store.multi_query import gather
+from timeline.store.transactions import atomic
 from timeline.store.transition import MAX_REASON
 
 Pair = tuple[str, str]

@@ -16,7 +16,7 @@ from timeline.features.machines.one_trip import Moved, fits, move_at_once
 from timeline.features.machines.store import Going, send_moves
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities, load_entities
-from timeline.models.machine_rows import wanted_of
+from timeline.models.facts import wanted_of
 from timeline.operations.reconcile import changes_of, plans_of, reconcile_locked
 from timeline.operations.sets import PORTION
 from timeline.registry import registry
@@ -26,7 +26,7 @@ from timeline.store.multi_query import can_pipeline, pipelining
 from timeline.store.signal_dispatch import may_hosts_write
 
 if TYPE_CHECKING:
-    from timeline.operations.events import EventFields
+    from timeline.operations.record_event import EventFields
 
 
 def reconcile_moved(

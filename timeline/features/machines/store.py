@@ -13,22 +13,20 @@ from uuid import UUID
 
 from django.db import IntegrityError, connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import as_array, dialect_of
 from timeline.exceptions import MoveNotAllowed
 from timeline.features.machines.edges import mind_refusal
 from timeline.features.machines.mirror import Said, mirror_states
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.statements import as_array
 from timeline.payloads import clip
 from timeline.signals import Entered
-from timeline.store.entity_locks import lock_of
 from timeline.store.insert import fields_of
-from timeline.store.isolation_level import atomic, check_level, has_to_ask
-from timeline.store.locks import missing
+from timeline.store.locks import lock_of, missing
 from timeline.store.multi_query import takes_texts
 from timeline.store.returned_rows import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.signal_dispatch import is_entering_heard, tell_entered
+from timeline.store.transactions import atomic, check_level, has_to_ask
 from timeline.timing import EARLIEST
 
 MAX_ACTOR = 150

@@ -10,8 +10,8 @@ from timeline.lifecycle import Reason, RunEnd, Trigger
 from timeline.models import Identity, ScheduledTask, TimelineRun
 from timeline.models.upkeep import THE_ONE
 from timeline.operations.leave import end_runs
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_runs, lock_tasks
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 
 BATCH: Final = 500

@@ -26,8 +26,8 @@ from timeline.operations.leave import end_runs
 from timeline.payloads import clip
 from timeline.signals import entity_erased
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_runs
+from timeline.store.transactions import atomic
 
 BATCH: Final = 500
 LINKS: Final = 4  # How often what begins after ended runs is ended, too. A chain of ``after_run`` has two links.

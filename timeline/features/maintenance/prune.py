@@ -12,13 +12,12 @@ from django.core import serializers
 from django.db import connections
 from django.db.models import QuerySet
 
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.features.holds.store import prune_admissions
 from timeline.features.recurring.store import last_slots
 from timeline.models import Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
-from timeline.models.statements import Among
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.timing import check_time
 
 Archive = Callable[[list[dict[str, Any]]], object]

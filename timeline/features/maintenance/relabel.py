@@ -25,7 +25,7 @@ from timeline.models import (
 from timeline.models.entities import MAX_LABEL
 from timeline.payloads import check_text
 from timeline.signals import relabelled
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 BATCH: Final = 1000
 

@@ -22,9 +22,9 @@ from timeline.operations.reconcile import reconcile_locked
 from timeline.operations.sets import BATCH, check_batch_size
 from timeline.payloads import check_text
 from timeline.planning import Cancel, Create, Keep, Move, Plan, PlannedChange, TaskRow, Times
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_runs
 from timeline.store.new_rows import expiry_at
+from timeline.store.transactions import atomic
 from timeline.store.transition import MAX_REASON, Write, apply
 
 READ: Final = 2000  # How many runs are checked together.

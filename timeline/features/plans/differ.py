@@ -19,8 +19,7 @@ from timeline.features.plans.drift_query import RunRef, in_doubt, open_rows, pag
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
-from timeline.models.facts import plan_of
-from timeline.models.machine_rows import tries_of
+from timeline.models.facts import plan_of, tries_of
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
 from timeline.store.locks import RowToPlan

@@ -16,7 +16,7 @@ from django.db import connections
 from timeline import reasons
 from timeline.conf import get_settings
 from timeline.definition import Definition
-from timeline.dialects import dialect_of
+from timeline.dialects import Among, dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.mirror import mirror_runs, shows_another
 from timeline.features.machines.store import MAX_ACTOR
@@ -25,9 +25,7 @@ from timeline.features.sweep.searches import SweepPart, Swept, Taken, each_if_no
 from timeline.lifecycle import Reason, RunEnd, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities, load_entities, models_of
-from timeline.models.facts import plan_of
-from timeline.models.machine_rows import tries_of, wanted_of
-from timeline.models.statements import Among
+from timeline.models.facts import plan_of, tries_of, wanted_of
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.operations.cancel import cancel
 from timeline.operations.leave import end_runs
@@ -37,10 +35,10 @@ from timeline.payloads import check_text
 from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
 from timeline.store.database_errors import catching
-from timeline.store.entity_locks import rows_there, surely_gone
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import RowToPlan, lock_runs, read_rows_to_plan
+from timeline.store.missing_entities import rows_there, surely_gone
 from timeline.store.returned_rows import read_models
+from timeline.store.transactions import atomic
 
 logger = logging.getLogger("timeline")
 PLANNED: Final = 500  # How many runs are planned together, if the database cannot decide about them.

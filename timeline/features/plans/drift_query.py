@@ -23,15 +23,14 @@ from django.db.models import CharField, DateField, DateTimeField, F, Field, Inte
 from django.utils import timezone
 
 from timeline.definition import Definition, Task
-from timeline.dialects import Dialect, dialect_of
+from timeline.dialects import Among, Dialect, as_array, dialect_of, element_type, fits_in_array, narrowed, target_of
 from timeline.lifecycle import ReasonCode
 from timeline.models import TimelineRun
 from timeline.models.columns import is_read_plainly, plain_column
 from timeline.models.entities import model_of
-from timeline.models.statements import Among, as_array, element_type, fits_in_array, narrowed, target_of
 from timeline.planning.answers import LEFT_OPEN
 from timeline.registry import registry
-from timeline.store.planner_settings import AS_IT_IS, execute_guided
+from timeline.store.transactions import AS_IT_IS, execute_guided
 from timeline.timing import EARLIEST, LATEST, Distances, When, distances_of_days, distances_of_moments
 
 # Rows that ended for these reasons are wanted again, or they end a series. Only the planner can decide about them.

@@ -26,7 +26,7 @@ from timeline.features.machines.plans import MachinePlan, machine_plans
 from timeline.features.plans.differ import Differs, TaskDiffers, differences_of_some
 from timeline.features.plans.what_if import MOST_SHOWN, Becomes, anchors_of, foremost, refuse_many
 from timeline.models import EntityRef, exact_ref, model_of
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.reading.reason_texts import retold_reason
 from timeline.reading.tallies import Amount, run_counts
 from timeline.registry import registry

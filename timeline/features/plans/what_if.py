@@ -18,6 +18,7 @@ from django.db.models import Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext
 
+from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import holds_over
@@ -25,18 +26,17 @@ from timeline.features.machines.deadlines import deadlines_kept
 from timeline.features.waits.reading import waits_in_words
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
-from timeline.models.families import kinds_of
-from timeline.models.statements import Among
+from timeline.models.entities import kinds_of
 from timeline.operations.emit import emit
-from timeline.operations.events import refuse_unknown_event
 from timeline.operations.reconcile import reconcile
 from timeline.operations.start import start
+from timeline.operations.unknown_events import refuse_unknown_event
 from timeline.reading.explanation import why
 from timeline.reading.outlook import Ahead, ahead_of
 from timeline.reading.reason_texts import recall
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import missing
+from timeline.store.transactions import atomic
 from timeline.timing import check_time
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ from timeline.features.steps.store import (
 from timeline.models import StepKind, StepRecord
 from timeline.payloads import json_text
 from timeline.store.database_errors import catching, drop_if_lost, may_be_written_later
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from timeline.engine.attempts import Attempt

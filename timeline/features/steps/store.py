@@ -13,10 +13,9 @@ from django.db import DatabaseError, connections
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from timeline.dialects import dialect_of, is_by_psycopg3
+from timeline.dialects import dialect_of, is_by_psycopg3, narrowed, sqlstate_of
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
-from timeline.models.statements import narrowed, sqlstate_of
 from timeline.models.task_records import recorded_by, steps_among
 from timeline.store.multi_query import takes_texts
 

@@ -16,9 +16,9 @@ from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.task_records import origins_of, steps_among
 from timeline.operations.seen import Seen, refuse_changed
 from timeline.payloads import check_is_text, check_json
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 
 Decision = Callable[[dict[str, StepRecord]], object]

@@ -15,18 +15,17 @@ from django.db.models import DateTimeField, Field, IntegerField, Model, Q, Query
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.definition import Created, Definition
+from timeline.dialects import target_of
 from timeline.exceptions import WrongEntity
 from timeline.features.machines.mirror import mirror_runs, shows_another
 from timeline.features.machines.store import last_moved, runs_to_move
 from timeline.models import EntityRef, Event, TimelineRun, model_of, ref_with
 from timeline.models.entities import load_entities
 from timeline.models.kin import kin_of
-from timeline.models.statements import target_of
 from timeline.operations.start import start_locked
 from timeline.registry import registry
 from timeline.store.database_errors import catching, is_usable
-from timeline.store.entity_locks import lock_entities
-from timeline.store.locks import lock_batch
+from timeline.store.locks import lock_batch, lock_entities
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.run_insert import constantly
 

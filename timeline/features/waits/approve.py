@@ -14,13 +14,13 @@ from timeline.exceptions import AlreadyDecided, DecidedTooLate, InvalidInput, Ti
 from timeline.features.waits.store import declared_wait, first_met
 from timeline.lifecycle import FINAL, WAITING, Reason, Trigger
 from timeline.models import EntityRef, Event, ScheduledTask
-from timeline.models.families import kinds_of
+from timeline.models.entities import kinds_of
 from timeline.operations.emit import emit
 from timeline.operations.seen import Seen, refuse_changed
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
 from timeline.store.locks import lock_tasks
 from timeline.store.signal_dispatch import announce
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 
 if TYPE_CHECKING:

@@ -39,9 +39,8 @@ from timeline.lifecycle import Reason
 from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord
 from timeline.models.kin import names_of
 from timeline.operations.current import running
-from timeline.store.entity_locks import lock_entities
-from timeline.store.isolation_level import atomic
-from timeline.store.locks import Locked
+from timeline.store.locks import Locked, lock_entities
+from timeline.store.transactions import atomic
 from timeline.store.transition import Write
 
 if TYPE_CHECKING:

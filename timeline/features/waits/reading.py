@@ -21,7 +21,7 @@ from timeline.lifecycle import WAITING, ReasonCode
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
-from timeline.store.planner_settings import guided
+from timeline.store.transactions import guided
 from timeline.timing import EARLIEST, LATEST, Approval, When, told_time
 
 if TYPE_CHECKING:

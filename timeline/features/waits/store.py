@@ -14,14 +14,14 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition.model_fit import led_to
+from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord, exact_ref, model_of, ref_of, ref_with
-from timeline.models.entities import keys_of
-from timeline.models.families import concrete_of
+from timeline.models.entities import concrete_of, keys_of
 from timeline.models.kin import kin_of, names_of, roots_of
-from timeline.models.statements import Among
 from timeline.models.task_records import origins_of
-from timeline.store.entity_locks import surely_gone, try_rows
+from timeline.store.locks import try_rows
+from timeline.store.missing_entities import surely_gone
 
 if TYPE_CHECKING:
     from timeline.timing import When

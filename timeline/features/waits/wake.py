@@ -12,13 +12,12 @@ from uuid import UUID
 from django.db import connections
 
 from timeline import reasons
-from timeline.dialects import Dialect, dialect_of
+from timeline.dialects import Among, Dialect, dialect_of
 from timeline.features.recurring.store import end_of
 from timeline.lifecycle import WAITING, Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, Wake
 from timeline.models.entities import NO_ENTITY
 from timeline.models.kin import names_of
-from timeline.models.statements import Among
 from timeline.registry import registry
 from timeline.store.database_errors import catching, is_usable
 from timeline.store.poll_queries import polling

@@ -21,7 +21,7 @@ from timeline.api.pagination import DESCRIBED, answer_page
 from timeline.api.preconditions import RequestOutcome, answer_once, not_modified
 from timeline.api.requests import ReasonBody
 from timeline.api.schema import IF_NONE_MATCH, REPEATABLE, UNCHANGED, answers, described
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 from timeline.webhooks.api.base import IF_MATCH, TAG, WebhooksView, check_seen, key_in, moment_in, tag_of
 from timeline.webhooks.api.serializers import (
     DeliveryDetailSerializer,
