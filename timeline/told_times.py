@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
+
+from django.utils.translation import gettext as _
 
 _MARK: Final = "\x1f"  # Around what is left out unless times are told apart.
 _PART: Final = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
@@ -64,3 +66,10 @@ def told_apart(tell: Callable[[], Iterable[str]]) -> list[str]:
     moments = {found for line in lines for found in _MOMENT.findall(line)}
     kept = r"\1" if len(moments) > len({minute for minute, _second in moments}) else ""
     return [_PART.sub(kept, line) for line in lines]
+
+
+def how_long(seconds: float) -> str:
+    """Write a duration for people."""
+    if seconds < 1:
+        return _("%(number)d ms") % {"number": round(seconds * 1000)}
+    return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from django.db.models import Q
 from django.utils.translation import pgettext
 
 from timeline.admin.subject import Reader
-from timeline.admin.task_trace import attempts_of, changed, compared, trace
+from timeline.admin.task_trace import TraceRow, attempts_of, changed, compared, trace
 from timeline.features.recurring.reading import schedule_of
 from timeline.models import LogEntry
 from timeline.reading.explanation import first_due, outlook, story_so_far
@@ -37,6 +37,7 @@ def telling(
     reader: Reader,
     *,
     steps: Sequence[StepLine],
+    parts: Iterable[TraceRow],
     asked: QueryDict,
     now: datetime,
 ) -> dict[str, Any]:
@@ -48,15 +49,15 @@ def telling(
     log = reader.hushed(LogEntry.objects.using(using).filter(task=task).order_by("seq"), task)
     entries = log if payload else [masked_entry(entry) for entry in log]
     shown = reader.shown(task)
-    parts = told_apart(
+    said = told_apart(
         lambda: [
             "\n".join(story_so_far(shown, entries, steps=steps, now=now)),
             *outlook(shown, now=now, using=using, people=people),
         ]
     )
-    ahead, story = parts[1:], "\n".join(parts)
+    ahead, story = said[1:], "\n".join(said)
     attempts = attempts_of(log, payload=payload)
-    rows, trace_is_cut = trace(shown, entries, attempts, steps, now=now)
+    rows, trace_is_cut = trace(shown, entries, attempts, parts, now=now)
     revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
     return {
         "task": shown,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,11 +12,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
-from timeline.features.steps.reading import StepLine, how_long, share
-from timeline.features.waits.declaration import PREFIX
 from timeline.lifecycle import FINAL, ReasonCode, State
-from timeline.models import LogEntry, StepKind
+from timeline.models import LogEntry
 from timeline.reading.reason_texts import retold
+from timeline.told_times import how_long
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -115,12 +114,15 @@ def trace(
     task: ScheduledTask,
     entries: Sequence[LogEntry],
     attempts: Iterable[AttemptLine],
-    steps: Iterable[StepLine],
+    parts: Iterable[TraceRow],
     *,
     now: datetime,
 ) -> tuple[list[TraceRow], bool]:
-    """Put the rows in the order of their times, of very many the latest; and whether some were left out."""
-    rows = [*_attempts(attempts, now), *_steps(task, steps, now), *_points(entries)]
+    """
+    Put the rows in the order of their times, of very many the latest; and whether some were left out. ``parts``: what attempts
+    consist of, from features.
+    """
+    rows = [*_attempts(attempts, now), *parts, *_points(entries)]
     rows.sort(key=lambda row: (row.at, row.is_part))
     shown = [*rows[-SHOWN:], *_ahead(task, now)]
     return _placed(shown), len(rows) > SHOWN
@@ -140,27 +142,6 @@ def _attempts(attempts: Iterable[AttemptLine], now: datetime) -> Iterator[TraceR
             traceback=attempt.traceback,
             is_hidden=attempt.is_hidden,
         )
-
-
-def _steps(task: ScheduledTask, steps: Iterable[StepLine], now: datetime) -> Iterator[TraceRow]:
-    for step in steps:
-        begun = step.recorded_at - timedelta(seconds=step.seconds or 0)
-        why = share(step) if step.task_id == task.pk else _("of an earlier revision")
-        took = "" if step.seconds is None else how_long(step.seconds)
-        if step.kind == StepKind.NOTE:
-            continue  # It has a card of its own.
-        if step.kind in (StepKind.WAIT, StepKind.OVER):
-            told = {"events": step.name.removeprefix(PREFIX)}
-            came = _("%(events)s came") if step.done else _("%(events)s did not come in time")
-            what = (_("waits for %(events)s") if step.kind == StepKind.WAIT else came) % told
-            until = max(now, begun) if step.kind == StepKind.WAIT and task.is_open else step.recorded_at
-            yield TraceRow(begun, until, what, State.SCHEDULED, is_part=True)
-        elif step.is_in_doubt:
-            what = _("Step %(step)s: begun, its end is not known") % {"step": step.name}
-            yield TraceRow(begun, step.recorded_at, what, State.RETRYABLE, why, is_part=True)
-        else:
-            what = _("Step %(step)s") % {"step": step.name}
-            yield TraceRow(begun, step.recorded_at, what, State.COMPLETED, why, took=took, is_part=True)
 
 
 def _points(entries: Iterable[LogEntry]) -> Iterator[TraceRow]:

@@ -33,7 +33,7 @@ from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_be
 from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
 from timeline.features.holds.store import some_open
 from timeline.features.limits.places import limited_keys  # of limits
-from timeline.features.steps.pages import stepping
+from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
 from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import State
@@ -173,7 +173,7 @@ class TaskAdmin(
         now, ref = self.now_of(request), task.entity_ref
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
         steps = steps_of_task(task, using=self.alias, results=reader.payload)
-        told = telling(task, visible, reader, steps=steps, asked=request.GET, now=now)
+        told = telling(task, visible, reader, steps=steps, parts=parts_of(task, steps, now), asked=request.GET, now=now)
         carried_on = {other.previous_id for other in told["revisions"]}
         context = {
             **told,

@@ -18,7 +18,6 @@ from timeline.definition import AfterRun, Definition, Recurring
 from timeline.definition.names import first_paragraph
 from timeline.features.machines.reading import StateEntry, states_of
 from timeline.features.recurring.reading import Next, next_runs, next_slot, schedule_in_words
-from timeline.features.steps.reading import how_long
 from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
@@ -26,6 +25,7 @@ from timeline.registry import registry
 from timeline.store.task_key_stats import recent_ends
 from timeline.timing import EARLIEST
 from timeline.timing.offsets import Offset
+from timeline.told_times import how_long
 
 A_DAY: Final = timedelta(days=1)
 

@@ -7,12 +7,13 @@ import pytest
 from django.core.management import call_command
 
 from tests.resting import Billing, Failing, recorded, run_once
-from timeline.features.steps.reading import how_long, steps_of_task, told_steps
+from timeline.features.steps.reading import steps_of_task, told_steps
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepRecord
 from timeline.reading.explanation import explain
 from timeline.shortcuts import cancel, redrive, step_happened
 from timeline.testing import StoryClock, only_timelines
+from timeline.told_times import how_long
 
 
 @pytest.fixture

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.actions import WORDINGS, Decision, obstacle
 from timeline.admin.subject import Reader
 from timeline.admin.task_page import SHOWN, as_json
-from timeline.features.steps.reading import StepLine, how_long, share
+from timeline.admin.task_trace import TraceRow
+from timeline.features.steps.reading import StepLine, share
+from timeline.features.waits.declaration import PREFIX
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind
 from timeline.policy import Action, is_possible
+from timeline.told_times import how_long
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -80,6 +85,28 @@ def _row(task: ScheduledTask, step: StepLine, *, may_decide: bool) -> StepRow:
         result="" if step.result is None else as_json(step.result),
         decisions=[(decision, WORDINGS[decision].verb) for decision in can_be] if may_decide else [],
     )
+
+
+def parts_of(task: ScheduledTask, steps: Iterable[StepLine], now: datetime) -> Iterator[TraceRow]:
+    """What the attempts of a task consisted of, for its trace."""
+    for step in steps:
+        begun = step.recorded_at - timedelta(seconds=step.seconds or 0)
+        why = share(step) if step.task_id == task.pk else _("of an earlier revision")
+        took = "" if step.seconds is None else how_long(step.seconds)
+        if step.kind == StepKind.NOTE:
+            continue  # It has a card of its own.
+        if step.kind in (StepKind.WAIT, StepKind.OVER):
+            told = {"events": step.name.removeprefix(PREFIX)}
+            came = _("%(events)s came") if step.done else _("%(events)s did not come in time")
+            what = (_("waits for %(events)s") if step.kind == StepKind.WAIT else came) % told
+            until = max(now, begun) if step.kind == StepKind.WAIT and task.is_open else step.recorded_at
+            yield TraceRow(begun, until, what, State.SCHEDULED, is_part=True)
+        elif step.is_in_doubt:
+            what = _("Step %(step)s: begun, its end is not known") % {"step": step.name}
+            yield TraceRow(begun, step.recorded_at, what, State.RETRYABLE, why, is_part=True)
+        else:
+            what = _("Step %(step)s") % {"step": step.name}
+            yield TraceRow(begun, step.recorded_at, what, State.COMPLETED, why, took=took, is_part=True)
 
 
 def _state(task: ScheduledTask, step: StepLine) -> str:

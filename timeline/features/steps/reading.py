@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from timeline.features.waits.declaration import PREFIX
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.task_records import origins_of
 from timeline.timing import told_time
+from timeline.told_times import how_long
 
 MOST_TOLD: Final = 20  # How many steps are told in sentences, the latest ones.
 
@@ -116,10 +117,3 @@ def share(step: StepLine) -> str:
     if step.total is None:
         return done
     return _("%(done)s of %(total)s") % {"done": done, "total": number_format(step.total, force_grouping=True)}
-
-
-def how_long(seconds: float) -> str:
-    """Write a duration for people."""
-    if seconds < 1:
-        return _("%(number)d ms") % {"number": round(seconds * 1000)}
-    return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))
