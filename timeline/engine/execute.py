@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from timeline.definition import Then, Timeline
 from timeline.engine.attempts import Attempt, guard_reason
 from timeline.engine.callbacks import Watch
 from timeline.engine.failures import at_rest
-from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record, record_all
+from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.exceptions import LeaseLost, Rest
 from timeline.features.machines.outcomes import checked
 from timeline.hooks import asked_for, hooks
@@ -240,7 +240,7 @@ def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Base
                 with atomic(using=runtime.using, durable=True):
                     with hooks_apart([attempt.task.id], using=runtime.using):
                         write = enter()
-                    return record(write, now=runtime.clock(), using=runtime.using)
+                    return record_together([write], now=runtime.clock(), using=runtime.using)[0]
             return enter()
     except LeaseLost as error:
         log_lost(error)
@@ -286,22 +286,18 @@ def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt,
     return [(attempt, end if isinstance(end, Write) else outcome_of(attempt, end, now)) for attempt, end in outcomes]
 
 
-def hooks_apart(task_ids: Sequence[UUID], *, using: str) -> AbstractContextManager[None]:
+class hooks_apart:
     """
     Log errors of hooks that are registered within the block, and call the other hooks all the same. The outcome is committed
     by then: an error would look like a commit that failed, and stop the hooks of other tasks.
     """
-    return _HooksApart(task_ids, connections[using])
 
-
-class _HooksApart:
-    """A class, since a generator takes three times as long, and this is entered for each step."""
-
+    # No generator: it would take three times as long, and this is entered for each step.
     __slots__ = ("_before", "_connection", "_task_ids")
 
-    def __init__(self, task_ids: Sequence[UUID], connection: Any) -> None:
+    def __init__(self, task_ids: Sequence[UUID], *, using: str) -> None:
         self._task_ids = task_ids
-        self._connection = connection
+        self._connection: Any = connections[using]
 
     def __enter__(self) -> None:
         """Note which hooks are there already."""

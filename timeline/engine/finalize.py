@@ -34,11 +34,6 @@ from timeline.store.transition import Write, apply
 logger = logging.getLogger("timeline")
 
 
-def record(write: Write, *, now: datetime, using: str) -> ScheduledTask:
-    """Record one outcome, also in the caller's transaction; ``LeaseLost`` if the attempt was no longer ours."""
-    return record_together([write], now=now, using=using)[0]
-
-
 def record_together(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
     """Record outcomes in the caller's transaction; ``LeaseLost`` if one was no longer ours: the caller must undo its work."""
     done = settle(writes, now=now, using=using)
@@ -124,7 +119,7 @@ class Unwritten:
         caught: list[Exception] = []
         try:
             with catching(caught), nullcontext() if wait else waiting_for_no_lock_long(self.using):
-                recorded = record(self.write, now=self.now, using=self.using)
+                [recorded] = record_together([self.write], now=self.now, using=self.using)
             if not caught:
                 self.task = recorded
                 return True

@@ -124,22 +124,14 @@ def plans_of(
 ) -> list[Planned]:
     """Plan open runs; arguments and errors as for ``reconcile_locked``. ``tries``: what ``tries_of`` gives for the runs."""
     plans: list[Planned] = []
+    asked = partial(
+        plan_of, now=now, spare=running(), tries=tries, foresees=not lenient, cancels_undefined=cancels_undefined
+    )
     for run, definition in alive:
         try:
             if definition.followed_fields and (unreadable := entities.unreadable.get(run.entity_ref)):
                 raise unreadable
-            entity, ours = entities.get(run.entity_ref), rows.get(run.id, [])
-            planned = plan_of(
-                run,
-                definition,
-                entity,
-                ours,
-                now=now,
-                spare=running(),
-                tries=tries,
-                foresees=not lenient,
-                cancels_undefined=cancels_undefined,
-            )
+            planned = asked(run, definition, entities.get(run.entity_ref), rows.get(run.id, []))
             plans.append((run, definition, planned if choose is None else choose(run, planned)))
         except InvalidInput as error:
             if not lenient:

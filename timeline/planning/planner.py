@@ -63,22 +63,8 @@ def plan(
         foresees: Whether to give later follow-ups, too; the rows that are wanted now do not depend on it.
         cancels_undefined: Whether open rows of tasks that are gone are cancelled; otherwise they keep the run open.
     """
-    latest = _latest(rows)
-    return _Planner(
-        definition,
-        started_at,
-        anchors,
-        dates or {},
-        latest,
-        zone,
-        now,
-        spare,
-        about,
-        by_table,
-        place,
-        foresees,
-        cancels_undefined,
-    ).plan()
+    facts, flags = (started_at, anchors, dates or {}, _latest(rows), zone, now), (foresees, cancels_undefined)
+    return _Planner(definition, *facts, spare, about, by_table, place, *flags).plan()
 
 
 def _latest(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connections
@@ -61,9 +61,10 @@ def drop(using: str) -> None:
     connection.close()
 
 
-class _Catching:
-    """A context manager. It is a class, since a generator takes three times as long, and several are entered for each task."""
+class catching:
+    """Keep any error of the host's code, since it is an outcome. ``LeaseLost`` goes on: the attempt is not ours any more."""
 
+    # No generator: it would take three times as long, and several are entered for each task.
     __slots__ = ("_caught",)
 
     def __init__(self, caught: list[Exception]) -> None:
@@ -78,11 +79,6 @@ class _Catching:
             return False
         self._caught.append(error)
         return True
-
-
-def catching(caught: list[Exception]) -> AbstractContextManager[None, bool]:
-    """Keep any error of the host's code, since it is an outcome. ``LeaseLost`` goes on: the attempt is not ours any more."""
-    return _Catching(caught)
 
 
 def drop_if_lost(error: BaseException, using: str) -> None:

@@ -254,13 +254,7 @@ class Locked:
 
 
 def lock_entity_now(
-    ref: EntityRef,
-    *,
-    gone: bool = False,
-    read: bool = False,
-    fresh: bool = True,
-    now: datetime | None,
-    using: str,
+    ref: EntityRef, *, gone: bool = False, read: bool = False, fresh: bool = True, now: datetime | None, using: str
 ) -> tuple[dict[EntityRef, Model | None], datetime]:
     """
     Lock one entity, and read story time if it is not given: one trip, unless its fields are needed (``read``).

@@ -77,7 +77,7 @@ FAULTS: Final = [
     _fault(
         "a cancel is ignored at the fence",
         ("engine.finalize:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-        ("engine.finalize:record", "using=using)[0]", "using=using) and write.task or write.task"),
+        ("engine.execute:_execute", "using=runtime.using)[0]", "using=runtime.using) and write.task or write.task"),
     ),
     _fault(
         "a message that comes twice starts its task twice",

@@ -122,9 +122,9 @@ FAULTS: Final = [
         "atomic-once",
         ("engine/finalize.py", "    if len(done) < len(writes):\n", "    if False:\n"),
         (
-            "engine/finalize.py",
-            "    return record_together([write], now=now, using=using)[0]\n",
-            "    return (record_together([write], now=now, using=using) or [write.task])[0]\n",
+            "engine/execute.py",
+            "record_together([write], now=runtime.clock(), using=runtime.using)[0]\n",
+            "(record_together([write], now=runtime.clock(), using=runtime.using) or [write.task])[0]\n",
         ),
     ),
     _fault(

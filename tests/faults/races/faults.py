@@ -64,7 +64,7 @@ NO_ATTEMPT: Final = _fault(
 NO_FENCE: Final = _fault(
     "an outcome that comes too late is accepted",
     ("engine.finalize:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-    ("engine.finalize:record", "using=using)[0]", "using=using) and write.task or write.task"),
+    ("engine.execute:_execute", "using=runtime.using)[0]", "using=runtime.using) and write.task or write.task"),
 )
 
 # Locks.

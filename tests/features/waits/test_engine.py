@@ -11,7 +11,7 @@ from tests.testapp.models import Effect, Order
 from timeline import Retry, RetryAfter, Timeline, after, step, task
 from timeline.engine.attempts import begin_attempts
 from timeline.engine.execute import call
-from timeline.engine.finalize import record
+from timeline.engine.finalize import record_together
 from timeline.engine.precheck import look
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, State
@@ -358,7 +358,7 @@ class TestNoWakeUpIsLost:
         write = call(attempt)
         emit_at("otp.given", order, later + timedelta(seconds=1))
 
-        done = record(write, now=later + timedelta(seconds=2), using="default")
+        [done] = record_together([write], now=later + timedelta(seconds=2), using="default")
 
         assert (done.state, done.scheduled_at) == (State.RETRYABLE, later + timedelta(seconds=2))
 
