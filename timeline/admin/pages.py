@@ -58,13 +58,13 @@ OF_ENTITY: Final = frozenset({"label", "id"})
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "change_view": frozenset({"one", "other"}),
     "changelist_view": _LIST | {"part"},
-    "dead_view": frozenset({"group", "since", "task"}),
+    "dead_view": frozenset({"cause", "group", "since", "task"}),
     "entity_view": OF_ENTITY | {"span"},
     "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
     "matching_view": _LIST | {"action"},
     "people_view": frozenset({"machine", "after"}),
-    "redrive_view": frozenset({"group"}),
+    "redrive_view": frozenset({"cause", "group"}),
     "say_view": frozenset({"run", "event", "moves"}),
 }
 PAGES: Final = (
