@@ -161,7 +161,7 @@ class TestRedriveCause:
         page = text_of(operator.get(where_of_cause(operator)))
 
         assert "Run 3 tasks again that failed alike" in page
-        assert "care.greet</strong> <span class=\"tl-quiet\">1 task</span>" in page
+        assert 'care.greet</strong> <span class="tl-quiet">1 task</span>' in page
 
     def test_runs_all_kinds_again_and_no_other(self, operator, full):
         operator.post(where_of_cause(operator), GIVEN)

@@ -123,6 +123,8 @@ def chart_of(counts: Mapping[datetime, int], first: datetime, hours: int, zone: 
         parts.append(f"M{place} {HEIGHT}v-{height}h.85v{height}z")
     busiest = first + timedelta(hours=min(place for place, count in bars.items() if count == most))
     said = ngettext(
-        "Failed by the hour: most at %(at)s, %(count)s task", "Failed by the hour: most at %(at)s, %(count)s tasks", most
+        "Failed by the hour: most at %(at)s, %(count)s task",
+        "Failed by the hour: most at %(at)s, %(count)s tasks",
+        most,
     ) % {"at": f"{busiest.astimezone(zone):%Y-%m-%d %H:%M}", "count": number_format(most)}
     return HourChart(hours, "".join(parts), said)

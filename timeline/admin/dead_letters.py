@@ -102,7 +102,9 @@ class DeadLetterPages(Confirming):
             return context | self._rows(request, now, *(each.among(among) for each in causes))
         chosen = pgettext("timeline", "Task"), called(task).words, _where(since=since)
         return context | {
-            "trying": [(each, called(each.task_key)) for each in in_retry(visible.filter(task_key=task) if task else visible)],
+            "trying": [
+                (each, called(each.task_key)) for each in in_retry(visible.filter(task_key=task) if task else visible)
+            ],
             **_run_again(run_again(among, now=now)),
             "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
             "chips": [FilterChip(*chosen)] if task else [],
@@ -118,7 +120,9 @@ class DeadLetterPages(Confirming):
         """Tasks, those first that failed last; if all were run again, those that failed alike, each with what came of it."""
 
         def last(tasks: ScheduledTaskQuerySet | None) -> list[ScheduledTask]:
-            return [] if tasks is None else list(tasks.select_related("run").order_by("-finished_at", "-pk")[:AT_A_TIME])
+            return (
+                [] if tasks is None else list(tasks.select_related("run").order_by("-finished_at", "-pk")[:AT_A_TIME])
+            )
 
         reader, tasks = Reader(policy_of(request), request.user), last(dead)
         others = [] if tasks else last(alike)
@@ -217,7 +221,9 @@ class RedrivePages(Pages):
     def _kinds(self, request: HttpRequest, meant: Meant) -> list[ShownKind]:
         """Its kinds of tasks; of each, whether the user may run it again."""
         reader = Reader(policy_of(request), request.user)
-        found = dead_letters(self.visible(request), meant.filters["group"]) if meant.cause is None else meant.cause.groups
+        found = (
+            dead_letters(self.visible(request), meant.filters["group"]) if meant.cause is None else meant.cause.groups
+        )
         return [shown_kind(each, reader) for each in found]
 
     def _redrive_form(self, request: HttpRequest) -> RedriveForm:

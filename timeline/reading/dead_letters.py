@@ -117,13 +117,13 @@ def causes_of(tasks: ScheduledTaskQuerySet) -> list[Cause]:
     found = list(_grouped(tasks.dead_letters(), "fingerprint", "task_key", "definition_hash")[:MAX_GROUPS])
     versions: dict[tuple[str, str], tuple[datetime, str]] = {}
     merged: dict[tuple[str, str], tuple[Any, ...]] = {}
-    for group, task_key, version, *counted in found:
-        kind, count, first_at, last_at, sample = (group, task_key), *counted
+    for group, task_key, version, count, first_at, last_at, sample in found:
+        kind, counted = (group, task_key), (count, first_at, last_at, sample)
         versions[kind] = min(versions.get(kind, (first_at, version)), (first_at, version))
         if (known := merged.get(kind)) is not None:
-            count, first_at = count + known[2], min(first_at, known[3])
-            last_at, sample = max(last_at, known[4]), max(sample, known[5])
-        merged[kind] = (*kind, count, first_at, last_at, sample)
+            _group, _key, others, first, last, made = known
+            counted = (count + others, min(first_at, first), max(last_at, last), max(sample, made))
+        merged[kind] = (*kind, *counted)
     samples = tasks.filter(pk__in=[sample for *_group, sample in merged.values()]).select_related("run")
     together: dict[str, list[DeadLetters]] = {}
     for each in with_samples(merged.values(), samples):
@@ -148,10 +148,14 @@ def _cause_key(each: DeadLetters) -> str:
     return hashlib.sha256("\x1f".join(parts).encode(errors="replace")).hexdigest()[:16]
 
 
-def failures_by_hour(tasks: ScheduledTaskQuerySet, causes: Iterable[Cause], since: datetime) -> dict[str, dict[datetime, int]]:
+def failures_by_hour(
+    tasks: ScheduledTaskQuerySet, causes: Iterable[Cause], since: datetime
+) -> dict[str, dict[datetime, int]]:
     """Count the dead letters of each cause by the hour (in UTC) in which they failed since then: key → hour → count."""
     keys = {(each.group, each.task_key): cause.key for cause in causes for each in cause.groups}
-    dead = tasks.dead_letters().filter(fingerprint__in={group for group, _key in keys}, finished_at__gte=since).order_by()
+    dead = (
+        tasks.dead_letters().filter(fingerprint__in={group for group, _key in keys}, finished_at__gte=since).order_by()
+    )
     hours = dead.annotate(hour=TruncHour("finished_at", tzinfo=UTC)).values_list("fingerprint", "task_key", "hour")
     found: dict[str, dict[datetime, int]] = {}
     for group, task_key, hour, count in hours.annotate(count=Count("pk")) if keys else ():
