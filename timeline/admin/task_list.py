@@ -16,22 +16,19 @@ from timeline.admin.list_query import ALL, ENDED, OPEN_ONES, OVERDUE, Key, Paylo
 from timeline.admin.list_words import REASONS, state_of, state_titles
 from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
-from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
+from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
 from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import over_these
 from timeline.lifecycle import ReasonCode, State
 from timeline.models.payload_text import PayloadText
-from timeline.policy import APPROVALS, Action
 from timeline.reading.explanation import standing
 from timeline.reading.reason_texts import recall
 from timeline.reading.run_again import fixed_since
 from timeline.reading.tallies import Amount
 from timeline.registry import registry
-from timeline.store.counts import counts_in
 from timeline.store.earliest import FirstAsked, first_page
 from timeline.store.index_selection import KindsThere
-from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,8 +42,7 @@ if TYPE_CHECKING:
 SIZE = 50
 
 
-LOOKED_AT: Final = 5_000  # Tasks whose payloads are read for a page.
-MOST_MATCHING: Final = 1_000  # Are counted, for the link to what can be done with all that match.
+LOOKED_AT: Final = 2_000  # Tasks whose payloads are read for a page.
 
 
 class ListPage(NamedTuple):
@@ -208,6 +204,9 @@ def listing(
         for task in page.tasks
     }
     bands = in_bands(page.tasks, now=now, zone=zone)
+    # What payloads say is not counted: no index has it.
+    strip = None if question.payload else strip_of(tasks, question, now=now, zone=zone, kinds=kinds)
+    hours = [] if question.payload else hours_of(tasks, question, now=now, zone=zone, kinds=kinds)
     plain = {"after": None, "before": None}
     following = question.where(**plain | {"after": page.next}) if page.next else ""
     previous = question.where(**plain | {"before": page.previous}) if page.previous else ""
@@ -221,36 +220,24 @@ def listing(
         "looked_up_to": page.looked_up_to,
         "further": previous if question.before else following,
         "looked_at": LOOKED_AT,
-        "matching": _matching(tasks, question, page, reader, now=now, zone=zone, kinds=kinds),
-        # What payloads say is not counted: no index has it.
-        "strip": [] if question.payload else strip_of(tasks, question, now=now, zone=zone, kinds=kinds),
+        "matching": _matching(page, question, strip, hours) if strip else None,
+        "may_be_all": question.payload is None,
+        "strip": strip.days if strip else [],
         "strip_title": _strip_title(question),
-        "hours": [] if question.payload else hours_of(tasks, question, now=now, zone=zone, kinds=kinds),
+        "hours": hours,
         "hours_title": _hours_title(question),
         "everywhere": question.where(state=ALL, **plain) if question.state != ALL else "",
     }
 
 
-def _matching(
-    tasks: ScheduledTaskQuerySet,
-    question: Question,
-    page: ListPage,
-    reader: Reader,
-    *,
-    now: datetime,
-    zone: tzinfo,
-    kinds: Callable[[], Collection[str]],
-) -> Amount | None:
-    """How many tasks match on all pages, for who may act on them; None: nobody may act on all, as payloads are asked about."""
-    if question.payload or not any(
-        reader.policy.allows(reader.user, action) for action in Action if action not in APPROVALS
-    ):
-        return None
+def _matching(page: ListPage, question: Question, strip: Strip, hours: Sequence[Hour]) -> Amount | None:
+    """How many tasks match on all pages, as the strips have counted them; None: they have not."""
     if page.next is None and page.previous is None:
         return Amount(len(page.tasks))
-    rows, ever = question.narrow(tasks, now=now, zone=zone), [(EARLIEST, LATEST)]
-    [count] = counts_in(rows, question.states, ever, MOST_MATCHING, now=now, kinds=kinds)
-    return Amount(min(count, MOST_MATCHING), count > MOST_MATCHING)
+    if question.day is None:
+        return strip.total
+    chosen = [each for each in hours if question.hour is None or each.is_chosen]
+    return sum((Amount(each.due, each.is_more) for each in chosen), Amount())
 
 
 def _strip_title(question: Question) -> str:

@@ -22,10 +22,10 @@ class PayloadText(Func):
         super().__init__(F("payload"))
         self.key = key
 
-    def as_postgresql(self, compiler: Any, _connection: Any, **_context: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_postgresql(self, compiler: Any, connection: Any, **_context: Any) -> tuple[str, tuple[Any, ...]]:  # noqa: ARG002
         column, values = compiler.compile(self.source_expressions[0])
         return f"({column} ->> %s::text)", (*values, self.key)
 
-    def as_sqlite(self, compiler: Any, _connection: Any, **_context: Any) -> tuple[str, tuple[Any, ...]]:
+    def as_sqlite(self, compiler: Any, connection: Any, **_context: Any) -> tuple[str, tuple[Any, ...]]:  # noqa: ARG002
         column, values = compiler.compile(self.source_expressions[0])
         return _ON_SQLITE.format(column=column), (*values, self.key)
