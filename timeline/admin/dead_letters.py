@@ -68,7 +68,8 @@ class DeadLetterPages(Confirming):
             "cause": cause,
             "may_redrive": policy_of(request).allows(request.user, Action.REDRIVE),
         }
-        return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
+        title = _("Failed for one cause") if cause else pgettext("timeline", "Dead letters")
+        return self.page(request, "dead", pgettext("timeline", "Failed alike") if group else title, now, context)
 
     def _of_group(self, request: HttpRequest, group: str, now: datetime) -> dict[str, Any]:
         """Tasks of one kind that failed alike; where all were run again, what came of them."""

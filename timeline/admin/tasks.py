@@ -26,6 +26,7 @@ from timeline.admin.health import HealthPages
 from timeline.admin.list_query import asked
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import named, own_page_of
+from timeline.admin.site_index import IndexPages
 from timeline.admin.subject import Reader, accounts, look_at, may_look
 from timeline.admin.task_list import chips, filters, listing, row_of
 from timeline.admin.task_page import telling
@@ -64,6 +65,7 @@ class TaskAdmin(
     AttentionPages,
     FindPages,
     HealthPages,
+    IndexPages,
     MatchingPages,
     RedrivePages,
     TimelinePages,
