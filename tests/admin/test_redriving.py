@@ -11,8 +11,6 @@ from django.urls import reverse
 
 from tests.admin.conftest import text_of
 from timeline.admin import dead_letters
-from timeline.clocks import story_now
-from timeline.features.bulk_actions.poll import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import TimelinePolicy
@@ -177,15 +175,6 @@ class TestRedriveCause:
 
         assert page.count("You may not run these again") == 1
         assert set(again().values_list("task_key", flat=True)) == {"care.call"}
-
-    def test_of_many_is_a_bulk_action_that_means_the_same(self, operator, full, monkeypatch):
-        monkeypatch.setattr(dead_letters, "PORTION", 2)
-
-        page = operator.post(where_of_cause(operator), GIVEN, follow=True)
-        act_in_bulk(now=story_now("default"), using="default")
-
-        assert "5555555555555555, 6666666666666666" in text_of(page)
-        assert set(again().values_list("previous", flat=True)) == {row.pk for row in full}
 
     def test_is_not_there_without_one(self, operator, full):
         assert operator.get(f"{REDRIVE}?cause={'9' * 16}").status_code == 404
