@@ -12,6 +12,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
     from django.utils import timezone
 
     from timeline.models import BulkAction, ScheduledTask, TimelineRun
+    from timeline.reading.dead_letters import causes_of
     from timeline.webhooks.models import Delivery, Endpoint
 
     tasks = ScheduledTask.objects.all()
@@ -19,6 +20,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
     deep = ahead[ahead.count() // 3]
     mine = tasks.filter(task_key="owned.renew").in_order()[100]
     dead = tasks.filter(state="discarded", task_key__startswith="trial.").first()
+    cause = causes_of(tasks)[0]
     run = TimelineRun.objects.get(timeline="booking", entity_id="8")
     day = (timezone.now() + timezone.timedelta(days=5)).date()
     at = f"{deep.scheduled_at:%Y-%m-%dT%H:%M:%S.%f}"
@@ -33,11 +35,13 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
             *("?kind=accounts.user", "?kind=admin.logentry"),
             *(f"?day={day}", f"?day={day}&hour=7", f"?day={day}&timeline=trial", "?state=cancelled&reason=operator"),
             *("?state=cancelled&reason=guard&timeline=owned", "?state=discarded&ended=week", "?state=completed&ended=day"),
+            *("?payload.plan=pro", "?payload.plan=none", "?payload.plan=none&state=all&timeline=trial", "?chosen=all"),
+            *("?state=all&reason=entity_gone", "?reason=error", "?state=all&reason=exit"),
             *("?q=4711", "?q=accounts.user%204711", f"?q={deep.pk}", "?part", "?state=all&reason=operator&kind=accounts.user"),
             *(f"?after={at}%2B00:00_{deep.pk}", f"?before={at}%2B00:00_{deep.pk}"),
         ],
-        f"{site}dead": ["", "?since=week", "?since=day&task=trial.remind", f"?group={dead.fingerprint}"],
-        f"{site}redrive": [f"?group={dead.fingerprint}"],
+        f"{site}dead": ["", "?since=week", "?since=day&task=trial.remind", f"?group={dead.fingerprint}", f"?cause={cause.key}"],
+        f"{site}redrive": [f"?group={dead.fingerprint}", f"?cause={cause.key}"],
         f"{site}inventory": [""],
         f"{site}timeline": [["trial"], ["owned"], ["booking"]],
         f"{site}health": ["", "?span=week", "?task=trial.remind"],

@@ -18,7 +18,7 @@ from django.utils.translation import ngettext
 
 from timeline.conf import get_settings
 from timeline.definition import Retry, Timeline, task
-from timeline.engine.failures import constant
+from timeline.likeness import constant
 from timeline.models import ScheduledTask
 from timeline.payloads import clip
 from timeline.reading.dead_letters import dead_letters

@@ -161,7 +161,7 @@ class TestActing:
 
         again = ScheduledTask.objects.get(revision=2)
         assert response.url == detail(again)
-        assert "1 task was redriven." in text_of(operator.get(response.url))
+        assert "1 task runs again." in text_of(operator.get(response.url))
 
     def test_of_those_that_can_is_what_the_page_then_asks_for(self, operator, about, order):
         able, unable = about(order), about(order, state=State.DISCARDED)

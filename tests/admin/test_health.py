@@ -42,9 +42,17 @@ class TestHealth:
         page = text_of(viewer.get(HEALTH))
 
         assert "What is due is run, and nothing waits for you." in page
-        assert re.search(r"Last polled: \d{4}-\d\d-\d\d \d\d:\d\d<", page)  # As all pages write a time.
         assert "No worker has given a sign lately." in page
         assert HEALTH in text_of(viewer.get(LIST))
+
+    def test_says_when_it_was_polled_and_by_which_clock(self, viewer, monkeypatch):
+        story = text_of(viewer.get(HEALTH))
+        monkeypatch.setattr("timeline.admin.health.is_told", lambda: False)
+        plain = text_of(viewer.get(HEALTH))
+
+        at = r"Last polled: \d{4}-\d\d-\d\d \d\d:\d\d"  # As all pages write a time.
+        assert re.search(f"{at} by the clock of the machine; [^<]* where it is 2026-03-01 09:00<", story)
+        assert re.search(f"{at}<", plain)
 
     def test_says_what_is_wrong_and_where_it_is_mended(self, viewer, make_task, now, clock):
         clock.set(now)
@@ -53,7 +61,7 @@ class TestHealth:
 
         page = text_of(viewer.get(HEALTH))
 
-        assert "1 task trial.remind was discarded in the last 24 hours (&lt;Boom&gt;)" in page
+        assert "1 task trial.remind failed for good within 24 hours (&lt;Boom&gt;)" in page
         assert reverse("admin:timeline_scheduledtask_dead") in page
         assert "Without a definition: gone.away (1)." in page
         assert f"{LIST}?task=gone.away" in page

@@ -14,7 +14,9 @@ from django.urls import reverse
 from tests.admin.conftest import ALL, ENTITY, LIST, detail, text_of
 from tests.asking import sample
 from tests.testapp.models import Order
-from timeline.lifecycle import FINAL, OPEN, State
+from timeline.admin import task_list
+from timeline.admin.list_words import REASONS, state_of, state_titles
+from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import emit, hold, leave, start
 
@@ -164,9 +166,9 @@ class TestFilters:
         response = operator.get(LIST, {"state": "cancelled", "reason": "exit", "ended": "week"})
 
         chips = {chip.name: (chip.value, chip.without) for chip in response.context["chips"]}
-        assert chips["Reason"] == ("exit", "?state=cancelled&ended=week")
+        assert chips["Reason"] == ("an exit ended its run", "?state=cancelled&ended=week")
         assert chips["Ended"] == ("in the last 7 days", "?state=cancelled&reason=exit")
-        assert '<input type="hidden" name="reason" value="exit">' in text_of(response)
+        assert '<option value="exit" selected>an exit ended its run</option>' in text_of(response)
         assert '<input type="hidden" name="ended" value="week">' in text_of(response)
 
     def test_can_be_taken_away_one_by_one(self, operator, about, order):
@@ -184,6 +186,123 @@ class TestFilters:
         for at in ("0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00", "2026-03-01T00:00"):
             assert shown(operator.get(LIST, {"after": f"{at}_{row.pk}"})) == [row.pk]
         assert operator.get(LIST, {"q": "\x00", "timeline": "x" * 5000}).status_code == 200
+
+
+class TestWords:
+    def test_say_each_reason_and_state(self):
+        assert set(REASONS) == set(ReasonCode)
+        assert set(state_titles()) == set(State)
+
+    @pytest.mark.parametrize(
+        ("state", "reason", "said"),
+        [
+            ("retryable", "error", "will try again"),
+            ("retryable", "waiting", "rests"),
+            ("discarded", "error", "failed for good"),
+            ("scheduled", "", "scheduled"),
+        ],
+    )
+    def test_say_what_becomes_of_a_failure(self, about, order, state, reason, said):
+        assert state_of(about(order, state=state, reason_code=reason)) == said
+
+
+class TestPayload:
+    @pytest.fixture
+    def plans(self, about, order):
+        """Tasks with a payload each, by the text of what is asked for."""
+        values = {"gold": "gold", "12": 12, "true": True, "1.5": 1.5, "o'clock %s": "o'clock %s", "": ""}
+        return {
+            text: about(order, number, payload={"plan": value}) for number, (text, value) in enumerate(values.items())
+        }
+
+    @pytest.mark.parametrize("text", ["gold", "12", "true", "1.5", "o'clock %s", ""])
+    def test_is_asked_by_the_text_of_a_value(self, operator, plans, text):
+        assert shown(operator.get(LIST, {"payload.plan": text})) == [plans[text].pk]
+        assert shown(operator.get(LIST, {"payload": f"plan={text}"})) == [plans[text].pk]
+
+    @pytest.mark.parametrize("key", ["17", 'a "b"', "a.b", "a=b", "ü"])
+    def test_has_keys_of_any_kind(self, operator, about, order, key):
+        row = about(order, payload={key: "yes"})
+        about(order, payload={"other": "yes"})
+
+        assert shown(operator.get(LIST, {f"payload.{key}": "yes"})) == [row.pk]
+
+    def test_finds_exact_values_at_the_top_only(self, operator, plans, about, order):
+        about(order, payload={"in": {"plan": "gold"}, "plan": ["gold"], "other": "gold"})
+
+        assert shown(operator.get(LIST, {"payload.plan": "gol"})) == []
+        assert shown(operator.get(LIST, {"payload.plan": "gold"})) == [plans["gold"].pk]
+
+    def test_is_told_and_kept_and_goes_with_other_filters(self, operator, plans, about, order):
+        about(order, task_key="care.greet", payload={"plan": "gold"})
+        response = operator.get(LIST, {"payload.plan": "gold", "task": "care.call"})
+
+        assert shown(response) == [plans["gold"].pk]
+        assert {chip.name: chip.value for chip in response.context["chips"]}["Payload"] == "plan=gold"
+        assert response.context["where"] == "?task=care.call&payload.plan=gold"
+        assert response.context["strip"] == []
+
+    @pytest.mark.parametrize("text", ["plan", "=gold", "plan\x00", "\x00=x"])
+    def test_that_makes_no_sense_is_left_out(self, operator, plans, text):
+        assert len(shown(operator.get(LIST, {"payload": text}))) == len(plans)
+
+    def test_is_looked_for_among_so_many_and_further_on_the_next_page(self, operator, about, order, monkeypatch):
+        monkeypatch.setattr(task_list, "LOOKED_AT", 3)
+        rows = [about(order, number, payload={"plan": plan}) for number, plan in enumerate("abcdabcd")]
+
+        first = operator.get(LIST, {"payload.plan": "d"})
+        second = operator.get(LIST + first.context["next"])
+        third = operator.get(LIST + second.context["next"])
+
+        assert [shown(page) for page in (first, second, third)] == [[], [rows[3].pk], [rows[7].pk]]
+        assert "Payloads have no index: 3 tasks were looked at, up to 2026-03-01 11:00." in text_of(first)
+        assert [page.context["looked_up_to"] is None for page in (first, second, third)] == [False, False, True]
+        back = operator.get(LIST + third.context["previous"])
+        assert (shown(back), shown(operator.get(LIST + back.context["further"]))) == ([], [rows[3].pk])
+
+    def test_is_not_asked_by_who_may_not_read_payloads(self, browse, person, plans):
+        response = browse(person("viewer", "view_scheduledtask")).get(LIST, {"payload.plan": "gold"})
+
+        assert len(shown(response)) == len(plans)
+        assert "you may not read them" in text_of(response)
+        assert 'name="payload"' not in text_of(response)
+
+    def test_is_never_acted_on_at_once(self, operator, plans):
+        matching = reverse("admin:timeline_scheduledtask_matching")
+        where = f"{matching}?payload.plan=gold&action=cancel"
+
+        for response in (operator.get(where), operator.post(where, {"reason": "x"})):
+            assert response.url == f"{LIST}?payload.plan=gold"
+        assert not ScheduledTask.objects.filter(state=State.CANCELLED).exists()
+        assert matching not in text_of(operator.get(LIST, {"payload.plan": "gold"}))
+
+    def test_takes_no_more_statements_than_others(self, operator, plans, django_assert_max_num_queries):
+        with django_assert_max_num_queries(12):
+            operator.get(LIST, {"payload.plan": "gold"})
+
+
+class TestChoosingAll:
+    def test_chooses_those_shown_without_a_script(self, operator, about, order):
+        about(order, 1)
+        page = text_of(operator.get(LIST))
+        chosen = text_of(operator.get(LIST, {"chosen": "all"}))
+
+        assert 'href="?&amp;chosen=all"' in page
+        assert "checked> </label>" not in page.replace('"></label>', '"> </label>')
+        assert re.search(r'name="task" value="[^"]+" checked', chosen)
+        assert "data-timeline-refresh" not in chosen
+
+    def test_leads_to_all_that_match_with_their_number(self, operator, about, order, monkeypatch):
+        monkeypatch.setattr(task_list, "SIZE", 2)
+        for number in range(5):
+            about(order, number)
+
+        assert ">All 5 that match…</a>" in text_of(operator.get(LIST))
+        assert ">All 5 that match…</a>" in text_of(operator.get(LIST, {"day": "2026-03-01"}))
+        assert ">The one that matches…</a>" in text_of(operator.get(LIST, {"day": "2026-03-01", "hour": "10"}))
+        assert ">All that match…</a>" in text_of(operator.get(LIST, {"kind": "testapp.order"}))
+        monkeypatch.setattr("timeline.admin.strip.MAX_COUNTED", 3)
+        assert ">All 3+ that match…</a>" in text_of(operator.get(LIST))
 
 
 class TestSearch:
@@ -243,7 +362,7 @@ class TestStrip:
         assert [day.due for day in response.context["strip"] if day.due] == [1]
         day = strip(response)["2026-02-28" if state in FINAL else "2026-03-01"]
         assert (day.due, shown(operator.get(LIST + day.where))) == (1, shown(response))
-        assert at_work or f"state: {state}" in text_of(response)
+        assert at_work or f"state: {state_titles()[state]}" in text_of(response)
 
     @pytest.mark.parametrize(
         ("state", "hours", "due"),
@@ -296,7 +415,7 @@ class TestWhoSees:
         for permission in ("cancel", "move", "run_now", "redrive"):
             client = browse(person(permission, "view_scheduledtask", f"{permission}_scheduledtask"))
             assert offered(client, state="all") == [permission]
-        assert 'type="checkbox"' not in text_of(browse(person("viewer", "view_scheduledtask")).get(LIST))
+        assert 'type="checkbox" name="task"' not in text_of(browse(person("viewer", "view_scheduledtask")).get(LIST))
 
     def test_reasons_that_quote_an_error_need_the_permission(self, browse, person, operator, about, order):
         about(order, state=State.RETRYABLE, reason_code="error", reason="secret of ada")

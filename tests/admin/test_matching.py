@@ -39,7 +39,7 @@ class TestWhatIsOffered:
 
         assert "8 tasks match" in text
         assert "Cancel 7 tasks…" in text
-        assert "Redrive 1 task…" in text
+        assert "Run 1 task again…" in text
 
     def test_leads_there_from_the_list_and_back(self, operator, calls):
         text = text_of(operator.get(LIST, {"task": "care.call"}))

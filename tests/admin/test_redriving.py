@@ -41,7 +41,7 @@ class TestRedriveAll:
     def test_counts_and_changes_nothing_yet(self, operator, dead):
         page = text_of(operator.get(ONE))
 
-        assert "Redrive all 7 tasks" in page
+        assert "Run all 7 tasks again" in page
         assert not again().exists()
 
     def test_says_what_failed(self, operator, person, browse, dead, about, order):
@@ -139,3 +139,49 @@ class OfFew(TimelinePolicy):
 
     def actions(self, user, task):
         return [action for action in super().actions(user, task) if task.pk in self.redrivable]
+
+
+@pytest.fixture
+def full(about, order, dead):
+    """One cause, for which tasks of two kinds failed."""
+    error = {"state": State.DISCARDED, "error": "OSError: [Errno 28] no space left"}
+    calls = [about(order, fingerprint="5" * 16, **error) for _ in range(2)]
+    return [*calls, about(order, task_key="care.greet", fingerprint="6" * 16, **error)]
+
+
+def where_of_cause(client):
+    [cause] = [each for each in client.get(DEAD).context["causes"] if len(each.kinds) == 2]
+    return REDRIVE + cause.where
+
+
+class TestRedriveCause:
+    def test_counts_each_kind(self, operator, full):
+        page = text_of(operator.get(where_of_cause(operator)))
+
+        assert "Run 3 tasks again that failed alike" in page
+        assert 'care.greet</strong> <span class="tl-quiet">1 task</span>' in page
+
+    def test_runs_all_kinds_again_and_no_other(self, operator, full):
+        operator.post(where_of_cause(operator), GIVEN)
+
+        assert set(again().values_list("previous", flat=True)) == {row.pk for row in full}
+
+    def test_asks_the_policy_about_each_kind(self, operator, full, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "POLICY": "tests.admin.test_redriving.NoGreetings"}
+        where = where_of_cause(operator)
+
+        page = text_of(operator.get(where))
+        operator.post(where, GIVEN)
+
+        assert page.count("You may not run these again") == 1
+        assert set(again().values_list("task_key", flat=True)) == {"care.call"}
+
+    def test_is_not_there_without_one(self, operator, full):
+        assert operator.get(f"{REDRIVE}?cause={'9' * 16}").status_code == 404
+
+
+class NoGreetings(TimelinePolicy):
+    """Lets nobody run greetings again."""
+
+    def allows(self, user, action, task=None):
+        return super().allows(user, action, task) and (task is None or task.task_key != "care.greet")

@@ -143,7 +143,7 @@ class TestByKeys:
         while focused(browser).get_attribute("type") != "checkbox":
             presses += tab(browser)
 
-        assert presses <= 5
+        assert presses <= 6
 
     def test_a_mistake_is_where_the_focus_is(self, start_browser, staff, orders):
         """Scripts or not."""
@@ -403,3 +403,112 @@ class TestEveryPage:
 
         for line in explain(call).splitlines():
             assert line.replace(" UTC", "") in browser.text  # Which zone that is, the page says once.
+
+
+class TestKeysOfTheList:
+    @pytest.fixture
+    def browser(self, start_browser, staff, orders):
+        browser = start_browser()
+        browser.log_in(staff)
+        browser.open(LIST)
+        browser.wait_for("[data-timeline-keys-show]:not([hidden])")
+        return browser
+
+    def press(self, browser, *keys):
+        ActionChains(browser.driver).send_keys(*keys).perform()
+
+    def place(self, browser):
+        """Which row has the focus, from 0; -1: none."""
+        rows = "[...document.querySelectorAll('#tl-tasks tbody tr')]"
+        return browser.driver.execute_script(f"return {rows}.indexOf(document.activeElement.closest('tr'))")
+
+    def chosen(self, browser):
+        return len(browser.driver.find_elements(By.CSS_SELECTOR, "[name=task][type=checkbox]:checked"))
+
+    def test_go_from_row_to_row_choose_and_open(self, browser):
+        self.press(browser, "jjj")
+        assert self.place(browser) == 2
+        self.press(browser, "k")
+        assert self.place(browser) == 1
+        self.press(browser, "x")
+        assert self.chosen(browser) == 1
+        browser.find("#tl-tasks tr:nth-child(1) [type=checkbox]")
+        where = browser.driver.switch_to.active_element.get_attribute("href")
+
+        self.press(browser, Keys.ENTER)
+
+        browser.wait_for_address(where)
+
+    def test_stay_where_they_are_at_the_ends(self, browser):
+        self.press(browser, "jk")
+        assert self.place(browser) == 0
+        self.press(browser, "j" * 20)
+        assert self.place(browser) == 3
+
+    def test_are_letters_where_somebody_writes(self, browser):
+        browser.type("#tl-find", "jx?")
+
+        assert browser.find("#tl-find").get_attribute("value") == "jx?"
+        assert (self.place(browser), self.chosen(browser)) == (-1, 0)
+        assert not browser.find("[data-timeline-keys]").is_displayed()
+
+    def test_are_told_and_can_be_turned_off(self, browser):
+        self.press(browser, "?")
+        assert browser.find("[data-timeline-keys]").is_displayed()
+        assert browser.barriers() == []
+        browser.click("[data-timeline-keys-on]")
+        browser.click("[data-timeline-keys] button")
+        self.press(browser, "j")
+        assert self.place(browser) == -1
+
+        browser.open(LIST)
+        browser.click("[data-timeline-keys-show]")
+
+        assert not browser.find("[data-timeline-keys-on]").is_selected()
+        assert browser.complaints() == []
+
+    def test_all_that_are_shown_are_chosen_by_one_click(self, browser):
+        browser.click("[data-timeline-all]")
+        assert (self.chosen(browser), browser.find("[data-timeline-all]").text) == (4, "Choose none")
+        browser.click("#tl-tasks [type=checkbox]")
+        assert browser.find("[data-timeline-all]").text == "Choose all 4 shown"
+        browser.click("[data-timeline-all]")
+        browser.click("[data-timeline-all]")
+
+        assert self.chosen(browser) == 0
+        assert "chosen" not in browser.driver.current_url
+
+
+def test_all_that_are_shown_are_chosen_without_a_script(start_browser, staff, orders):
+    browser = start_browser(scripts=False)
+    browser.log_in(staff)
+    browser.open(LIST)
+    browser.follow("Choose all 4 shown")
+    browser.wait_for("[name=task]:checked")
+    browser.click("button[value=cancel]")
+
+    browser.wait_for_text("Cancel 4 tasks")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_is_clicked_in_the_list_has_24_pixels(start_browser, staff, orders, width):
+    browser = start_browser(width=width)
+    browser.log_in(staff)
+    browser.open(f"{LIST}?state=all")
+    small = """
+    const what = "#tl-tasks a, #tl-tasks .tl-pick label, .tl-chips a, .tl-pages a, .tl-actions button, .tl-folded summary";
+    return [...document.querySelectorAll(what)].map((each) => [each.outerHTML, each.getBoundingClientRect()])
+      .filter(([_text, box]) => box.width && (box.height < 23.9 || box.width < 23.9)).map(([text]) => text);
+    """
+
+    assert browser.driver.execute_script(small) == []
+
+
+def test_the_first_task_stands_high(start_browser, staff, orders):
+    browser = start_browser()
+    browser.log_in(staff)
+    browser.open(LIST)
+    browser.wait_for("[data-timeline-pause]:not([hidden])")
+
+    top = "return document.querySelector('#tl-tasks tbody tr').getBoundingClientRect().top"
+    assert browser.driver.execute_script(top) <= 420

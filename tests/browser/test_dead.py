@@ -49,7 +49,7 @@ def test_redrives_a_group(start_browser, staff, dead):
     browser.open(DEAD)
     browser.wait_for(".tl-card")
 
-    browser.driver.find_element(By.CSS_SELECTOR, f"h2 a[href$='group={ONE}']").click()
+    browser.driver.find_element(By.CSS_SELECTOR, f".tl-counts a[href$='group={ONE}']").click()
     browser.wait_for(".tl-rows")
     browser.driver.find_element(By.CSS_SELECTOR, "a.tl-main").click()
     browser.wait_for("[name=reason]")
@@ -64,7 +64,9 @@ def ask_for_all(browser, staff):
     browser.log_in(staff)
     browser.open(DEAD)
     browser.wait_for(".tl-card")
-    browser.driver.find_element(By.CSS_SELECTOR, f".tl-button[href$='group={ONE}']").send_keys(Keys.ENTER)
+    browser.driver.find_element(By.CSS_SELECTOR, f".tl-cause:has(a[href$='group={ONE}']) .tl-button").send_keys(
+        Keys.ENTER
+    )
     browser.wait_for("#id_reason")
     ActionChains(browser.driver).send_keys_to_element(
         browser.driver.find_element(By.ID, "id_reason"), "the server is back", Keys.ENTER

@@ -148,7 +148,7 @@ class TestWhatFailedLastNight:
         assert DOWN in agent.browser.text
         assert "2 tasks" in agent.browser.find(".tl-card").text
 
-        press_to(agent, "Redrive all 2…")
+        press_to(agent, "Run all 2 again…")
         while focused(agent).get_attribute("id") != "id_reason":
             press(agent, Keys.TAB)
         press(agent, "the mail server is back", Keys.ENTER)
@@ -163,7 +163,7 @@ class TestIsAnythingStuck:
         agent.follow("Health")
 
         assert "What is due is run; something waits for you." in agent.browser.text
-        assert "2 tasks Remind that the trial ends (trial.remind) were discarded" in agent.browser.text
+        assert "2 tasks Remind that the trial ends (trial.remind) failed for good" in agent.browser.text
         assert agent.row("overdue").endswith("0")
         assert agent.row("left by lost workers").endswith("0")
 
@@ -233,7 +233,7 @@ class TestLost:
         agent.browser.wait_for(".tl-facts")
 
         agent.browser.follow("All that failed alike")
-        agent.browser.wait_for_text("Redrive all 2…")
+        agent.browser.wait_for_text("Run all 2 again…")
 
     def test_the_page_of_a_customer_leads_to_their_account_and_back(self, agent):
         agent.follow("Upcoming events")

@@ -6,7 +6,8 @@ import uuid
 
 import pytest
 
-from timeline.engine.failures import MAX_READ, constant, fingerprint
+from timeline.engine.failures import fingerprint
+from timeline.likeness import MAX_READ, constant
 
 
 class Unspeakable(Exception):

@@ -55,6 +55,11 @@ class MatchingPages(Pages):
         if not self.has_view_permission(request):
             raise PermissionDenied
         question = asked(request.GET).first_page()
+        if question.payload:  # To find all, the payloads of all rows would be read.
+            messages.warning(
+                request, _("What payloads say has no index, so not all are acted on at once. Choose on the list.")
+            )
+            return HttpResponseRedirect(self.address("changelist") + question.where())
         place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0, uuid7())
         tasks = self._matching(request, question, place)
         action = request.GET.get("action", "")

@@ -80,9 +80,9 @@ WORDINGS: Final[Mapping[Deed, Wording]] = {
         gettext_lazy("The task is due at once. Its guards are read all the same."),
     ),
     Action.REDRIVE: Wording(
-        pgettext_lazy("timeline", "Redrive"),
-        ngettext_lazy("Redrive %(count)d task", "Redrive %(count)d tasks", "count"),
-        ngettext_lazy("%(count)d task was redriven.", "%(count)d tasks were redriven.", "count"),
+        pgettext_lazy("timeline", "Run again"),
+        ngettext_lazy("Run %(count)d task again", "Run %(count)d tasks again", "count"),
+        ngettext_lazy("%(count)d task runs again.", "%(count)d tasks run again.", "count"),
         gettext_lazy("What has ended stays as it is; a new task, its next revision, is due at once."),
     ),
     Action.APPROVE: Wording(

@@ -1,10 +1,9 @@
-"""The page of dead letters: groups that failed alike, and one group with its tasks."""
+"""The page of dead letters: causes, each with the kinds of tasks that failed for it; one cause, or one kind, with its tasks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from django import forms
@@ -15,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
+from timeline.admin.causes import shown_causes, shown_group, shown_kind
 from timeline.admin.confirm import Confirming
 from timeline.admin.forms import ReasonForm
 from timeline.admin.pages import Pages, policy_of
@@ -27,11 +27,13 @@ from timeline.features.bulk_actions.pages import begin_from, bulk_id_of  # of bu
 from timeline.lifecycle import Reason
 from timeline.operations.redrive import redrive_those
 from timeline.policy import Action, TimelinePolicy
-from timeline.reading.dead_letters import DeadLetters, dead_letters, in_retry
+from timeline.reading.dead_letters import Cause, causes_of, dead_letters, in_retry
 from timeline.reading.reason_texts import recall
-from timeline.reading.run_again import fixed_since, run_again
+from timeline.reading.run_again import RunAgain, fixed_since, run_again
 
 if TYPE_CHECKING:
+    from timeline.admin.causes import ShownKind
+    from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import User
 
@@ -53,44 +55,78 @@ SPREADS: Final = (
 
 
 class DeadLetterPages(Confirming):
-    """The groups; and one of them, whose tasks can be redriven by the page that asks for a reason."""
+    """The causes; one of them or one group, whose tasks can be run again by the page that asks for a reason."""
 
     def dead_view(self, request: HttpRequest) -> HttpResponse:
-        """Show all groups, those of one ``task``, or the one that ``group`` names."""
+        """Show all causes, those of one ``task``, or the one that ``cause`` names; or the group that ``group`` names."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        visible, reader = self.visible(request), Reader(policy_of(request), request.user)
-        group, now = request.GET.get("group", ""), self.now_of(request)
-        since, task = request.GET.get("since", ""), request.GET.get("task", "").replace("\x00", "")
-        among = visible.filter(task_key=task) if task and not group else visible
-        letters = dead_letters(_failed_since(among, since, now), group) if "\x00" not in group else []
-        found = [shown_group(each, reader) for each in letters]
-        again = run_again(among, group, now=now) if "\x00" not in group else []
-        if group and not (found or again):
-            raise Http404(_("There is no such group."))
-        context = self._group(request, group, reader, now) if group else _to_be_tried(among)
+        group, cause, now = request.GET.get("group", ""), request.GET.get("cause", ""), self.now_of(request)
+        context = self._of_group(request, group, now) if group else self._of_causes(request, cause, now)
         context |= {
-            "groups": found,
             "group": group,
-            "again": [(each, called(each.task_key), _where(group=each.group)) for each in again],
-            "again_count": sum(each.total for each in again),
-            "count": sum(each["letters"].count for each in found),
-            "is_recent": bool(since),
-            "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
-            "chips": [FilterChip(pgettext("timeline", "Task"), called(task).words, _where(since=since))]
-            if task
-            else [],
+            "cause": cause,
             "may_redrive": policy_of(request).allows(request.user, Action.REDRIVE),
         }
-        return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
+        title = _("Failed for one cause") if cause else pgettext("timeline", "Dead letters")
+        return self.page(request, "dead", pgettext("timeline", "Failed alike") if group else title, now, context)
 
-    def _group(self, request: HttpRequest, group: str, reader: Reader, now: datetime) -> dict[str, Any]:
-        """Its tasks, those first that failed last; if all were run again, these, each with what came of it."""
-        visible = self.visible(request)
-        dead = visible.dead_letters(group).select_related("run").order_by("-finished_at", "-pk")
-        alike = visible.failed_alike(group).select_related("run").order_by("-finished_at", "-pk")
-        tasks = list(dead[:AT_A_TIME])
-        others = [] if tasks else list(alike[:AT_A_TIME])
+    def _of_group(self, request: HttpRequest, group: str, now: datetime) -> dict[str, Any]:
+        """Tasks of one kind that failed alike; where all were run again, what came of them."""
+        visible, reader = self.visible(request), Reader(policy_of(request), request.user)
+        letters = dead_letters(visible, group) if "\x00" not in group else []
+        again = run_again(visible, group, now=now) if "\x00" not in group else []
+        if not (letters or again):
+            raise Http404(_("There is no such group."))
+        dead = visible.dead_letters(group)
+        return {
+            "groups": [shown_group(each, reader) for each in letters],
+            "count": sum(each.count for each in letters),
+            **_run_again(again),
+            **self._rows(request, now, dead, visible.failed_alike(group)),
+        }
+
+    def _of_causes(self, request: HttpRequest, key: str, now: datetime) -> dict[str, Any]:
+        """What failed, by cause; of one cause, its tasks too."""
+        visible, reader = self.visible(request), Reader(policy_of(request), request.user)
+        since, task = request.GET.get("since", ""), request.GET.get("task", "").replace("\x00", "")
+        among = visible.filter(task_key=task) if task else visible
+        among = _failed_since(among, since, now)
+        causes = [each for each in causes_of(among) if not key or each.key == key]
+        zone = timezone.get_current_timezone()
+        context = {
+            "causes": shown_causes(causes, among, reader, since=since, now=now, zone=zone),
+            "count": sum(each.count for each in causes),
+            "is_recent": bool(since),
+        }
+        if key:
+            return context | self._rows(request, now, *(each.among(among) for each in causes))
+        chosen = pgettext("timeline", "Task"), called(task).words, _where(since=since)
+        return context | {
+            "trying": [
+                (each, called(each.task_key)) for each in in_retry(visible.filter(task_key=task) if task else visible)
+            ],
+            **_run_again(run_again(among, now=now)),
+            "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
+            "chips": [FilterChip(*chosen)] if task else [],
+        }
+
+    def _rows(
+        self,
+        request: HttpRequest,
+        now: datetime,
+        dead: ScheduledTaskQuerySet | None = None,
+        alike: ScheduledTaskQuerySet | None = None,
+    ) -> dict[str, Any]:
+        """Tasks, those first that failed last; if all were run again, those that failed alike, each with what came of it."""
+
+        def last(tasks: ScheduledTaskQuerySet | None) -> list[ScheduledTask]:
+            return (
+                [] if tasks is None else list(tasks.select_related("run").order_by("-finished_at", "-pk")[:AT_A_TIME])
+            )
+
+        reader, tasks = Reader(policy_of(request), request.user), last(dead)
+        others = [] if tasks else last(alike)
         recall([*tasks, *others], using=self.alias)
         names = names_of((task.entity_ref for task in [*tasks, *others]), using=self.alias, site=self.admin_site.name)
         fixed = fixed_since(others, using=self.alias)
@@ -104,6 +140,13 @@ class DeadLetterPages(Confirming):
         }
 
 
+def _run_again(found: list[RunAgain]) -> dict[str, Any]:
+    return {
+        "again": [(each, called(each.task_key), _where(group=each.group)) for each in found],
+        "again_count": sum(each.total for each in found),
+    }
+
+
 def _where(**asked: str) -> str:
     return f"?{urlencode(given)}" if (given := {name: value for name, value in asked.items() if value}) else ""
 
@@ -111,16 +154,6 @@ def _where(**asked: str) -> str:
 def _failed_since(tasks: ScheduledTaskQuerySet, since: str, now: datetime) -> ScheduledTaskQuerySet:
     span = SINCE.get(since, SINCE[""])[1]
     return tasks if span is None else tasks.filter(finished_at__gt=now - span)
-
-
-def _to_be_tried(tasks: ScheduledTaskQuerySet) -> dict[str, Any]:
-    return {"trying": [(each, called(each.task_key)) for each in in_retry(tasks)]}
-
-
-def shown_group(each: DeadLetters, reader: Reader) -> dict[str, Any]:
-    """A group as it is shown: its error only to who may read errors."""
-    shown = replace(each, sample=reader.shown(each.sample))
-    return {"letters": each, "called": called(each.task_key), "message": shown.message}
 
 
 class RedriveForm(ReasonForm):
@@ -135,40 +168,64 @@ class RedriveForm(ReasonForm):
     field_order = ("spread", "reason")
 
 
+class Meant(NamedTuple):
+    """What is to be run again: of one group, or of a cause; ``filters`` say the same to a bulk action."""
+
+    dead: ScheduledTaskQuerySet
+    filters: dict[str, Any]
+    cause: Cause | None = None
+
+
 class RedrivePages(Pages):
-    """Who may redrive does so with all of a group at once."""
+    """Who may run tasks again does so with all of a group, or of a cause, at once."""
 
     def redrive_view(self, request: HttpRequest) -> HttpResponse:
-        """Count and ask; once the reason is given, redrive a few, or have polls redrive many."""
-        policy, group = policy_of(request), request.GET.get("group", "")
+        """Count and ask; once the reason is given, run a few again, or have polls do it with many."""
+        policy = policy_of(request)
         if not policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
-        dead = self.visible(request).dead_letters(group) if group and "\x00" not in group else None
-        place = place_in(request.POST.dict())
+        meant, place = self._meant(request), place_in(request.POST.dict())
         if place is None:
-            place = Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
-        if dead is None or not place.total:
+            place = Place(story_now(self.alias), None, 0, 0, 0 if meant is None else meant.dead.count())
+        if meant is None or not place.total:
             raise Http404(_("There is no such group."))
         form = self._redrive_form(request)
         if request.method == "POST" and form.is_valid():
             if place.total > PORTION:  # of bulk_actions
-                return self._begin_redrive(request, group, place, form)
-            place = self._redrive(dead.filter(finished_at__lte=place.before), place, form, policy, request.user)
+                return self._begin_redrive(request, meant, place, form)
+            dead = meant.dead.filter(finished_at__lte=place.before)
+            place = self._redrive(dead, place, form, policy, request.user)
             self._say(request, place)
             return HttpResponseRedirect(self.address("dead"))
         context = {
             "form": form,
             "has_errors": bool(form.errors),
-            "alike": self._groups_of(request, group),
+            "alike": self._kinds(request, meant),
             "place": place,
             "bulk_id": bulk_id_of(request) if place.total > PORTION else None,  # of bulk_actions
             "back": self.address("dead"),
         }
-        return self.page(request, "redrive", pgettext("timeline", "Redrive all"), self.now_of(request), context)
+        return self.page(request, "redrive", pgettext("timeline", "Run again"), self.now_of(request), context)
 
-    def _groups_of(self, request: HttpRequest, group: str) -> list[dict[str, Any]]:
+    def _meant(self, request: HttpRequest) -> Meant | None:
+        """What the address names; None: nothing that is there."""
+        group, visible = request.GET.get("group", ""), self.visible(request)
+        if group:
+            return Meant(visible.dead_letters(group), {"group": group}) if "\x00" not in group else None
+        for cause in causes_of(visible) if (key := request.GET.get("cause", "")) else ():
+            if cause.key == key:
+                kinds = {each.task_key for each in cause.groups}
+                filters: dict[str, Any] = {"groups": cause.fingerprints}
+                return Meant(cause.among(visible), filters | ({"task": kinds.pop()} if len(kinds) == 1 else {}), cause)
+        return None
+
+    def _kinds(self, request: HttpRequest, meant: Meant) -> list[ShownKind]:
+        """Its kinds of tasks; of each, whether the user may run it again."""
         reader = Reader(policy_of(request), request.user)
-        return [shown_group(each, reader) for each in dead_letters(self.visible(request), group)]
+        found = (
+            dead_letters(self.visible(request), meant.filters["group"]) if meant.cause is None else meant.cause.groups
+        )
+        return [shown_kind(each, reader) for each in found]
 
     def _redrive_form(self, request: HttpRequest) -> RedriveForm:
         given = request.POST if request.method == "POST" else None
@@ -189,7 +246,7 @@ class RedrivePages(Pages):
         return place._replace(changed=done.redriven, left=len(tasks) - done.redriven)
 
     def _begin_redrive(  # of bulk_actions
-        self, request: HttpRequest, group: str, place: Place, form: RedriveForm
+        self, request: HttpRequest, meant: Meant, place: Place, form: RedriveForm
     ) -> HttpResponse:
         """Begin a bulk action with those that had failed when they were counted."""
         return begin_from(
@@ -197,7 +254,7 @@ class RedrivePages(Pages):
             request,
             Action.REDRIVE,
             place,
-            filters={"group": group, "ended_until": place.before.isoformat()},
+            filters={**meant.filters, "ended_until": place.before.isoformat()},
             spread=_spread(form),
             reason=form.cleaned_data["reason"],
         )

@@ -20,6 +20,7 @@ from django.utils.translation import ngettext, pgettext
 from timeline.admin.attention import ListedCount, told_waiting
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import called
+from timeline.clocks import is_told
 from timeline.features.maintenance.figures import AN_HOUR, Span, busiest, figures, spans
 from timeline.reading.attention import told_count
 from timeline.reading.diagnosis import Health, diagnose
@@ -164,6 +165,7 @@ class HealthPages(Pages):
         health = diagnose(now=now, using=self.alias)
         context: dict[str, Any] = {
             "health": health,
+            "is_story": is_told(),
             "findings": self._findings(health),
             "waiting": told_waiting(
                 health.waiting, self.address, request, policy_of(request), site=self.admin_site.name
@@ -199,8 +201,8 @@ class HealthPages(Pages):
         found = [Finding(text) for text in [*health.problems, *health.troubles]]
         for each in health.discards:
             said = ngettext(
-                "%(count)d task %(task)s was discarded in the last 24 hours (%(error)s). Mend the cause, and redrive it.",
-                "%(count)d tasks %(task)s were discarded in the last 24 hours (%(error)s). Mend the cause, and redrive them.",
+                "%(count)d task %(task)s failed for good within 24 hours (%(error)s). Mend the cause, and run it again.",
+                "%(count)d tasks %(task)s failed for good within 24 hours (%(error)s). Mend the cause, and run them again.",
                 each["count"],
             )
             text = said % {"count": each["count"], "task": called(each["task_key"]).words, "error": each["error"]}
@@ -232,11 +234,11 @@ class HealthPages(Pages):
             ),
             ListedCount(pgettext("timeline", "being run"), told_count(health.active), f"{where}?state=active"),
             ListedCount(
-                pgettext("timeline", "to be tried again"), told_count(health.retrying), f"{where}?state=retryable"
+                pgettext("timeline", "will try again"), told_count(health.retrying), f"{where}?state=retryable"
             ),
             ListedCount(pgettext("timeline", "left by lost workers"), told_count(health.stuck)),
             ListedCount(
-                pgettext("timeline", "discarded in the last 24 hours"),
+                pgettext("timeline", "failed for good in the last 24 hours"),
                 told_count(health.discarded),
                 f"{self.address('dead')}?since=day",
             ),

@@ -43,6 +43,7 @@ ALL: Final = "all"
 # Within which time they have ended.
 ENDED_WITHIN: Final = {"day": timedelta(days=1), "week": timedelta(days=7)}
 LONGEST = 200
+PAYLOAD: Final = "payload."  # What an address asks of payloads begins so: ``payload.plan=gold``.
 _HOURS: Final = frozenset(map(str, range(24)))
 
 
@@ -122,6 +123,16 @@ class Key(NamedTuple):
         return f"{self.at.isoformat()}_{self.id}"
 
 
+class PayloadValue(NamedTuple):
+    """A key at the top of payloads, and its value as text."""
+
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """
@@ -134,6 +145,7 @@ class Question:
         hour: Of that day, 0 to 23; None: any.
         reason: Code of why they came to where they are.
         ended: A key of ``ENDED_WITHIN``.
+        payload: What payloads have to say. No index knows that, so ``narrow`` leaves it out: see ``page_of``.
         q: Id of an entity, its label and id, or the id of a task.
         after, before: The page begins after this task, or ends before it.
     """
@@ -146,6 +158,7 @@ class Question:
     hour: int | None = None
     reason: str = ""
     ended: str = ""
+    payload: PayloadValue | None = None
     q: str = ""
     after: Key | None = None
     before: Key | None = None
@@ -176,7 +189,10 @@ class Question:
 
     def where(self, **changes: Any) -> str:
         """The address of the changed question, beginning with ``?``."""
-        said = {name: value for name, value in asdict(replace(self, **changes)).items() if value not in ("", None)}
+        changed = replace(self, **changes)
+        said = {name: value for name, value in asdict(changed).items() if value not in ("", None)}
+        if said.pop("payload", None) and changed.payload:
+            said[f"{PAYLOAD}{changed.payload.key}"] = changed.payload.value
         said |= {name: str(Key(*said[name])) for name in ("after", "before") if name in said}
         if "day" not in said:
             said.pop("hour", None)
@@ -238,9 +254,20 @@ def asked(given: Mapping[str, str]) -> Question:
         hour=_hour(given.get("hour", "")) if day else None,
         reason=reason if reason in set(ReasonCode) else "",
         ended=ended if ended in ENDED_WITHIN else "",
+        payload=_payload(given),
         after=_key(given.get("after", "")),
         before=_key(given.get("before", "")),
     )
+
+
+def _payload(given: Mapping[str, str]) -> PayloadValue | None:
+    """What is asked of payloads: ``payload.plan=gold``, or as the form has it, ``payload=plan=gold``."""
+    key, equals, value = given.get("payload", "").partition("=")
+    for name in given:
+        if name.startswith(PAYLOAD):
+            key, equals, value = name.removeprefix(PAYLOAD), "=", given[name]
+    key, value = (text.replace("\x00", "").strip()[:LONGEST] for text in (key, value))
+    return PayloadValue(key, value) if key and equals else None
 
 
 def _day(text: str) -> date | None:

@@ -22,7 +22,7 @@ from django.utils.translation import pgettext
 
 from timeline.admin.actions import MAX_CHOSEN
 from timeline.admin.bar import BarEntry, BarPlace, bar_of, counts_asked, counts_kept, keep_counts
-from timeline.admin.list_query import Question, asked
+from timeline.admin.list_query import PAYLOAD, Question, asked
 from timeline.dispatch.worker_signs import is_silent, silent
 from timeline.hooks import of_features
 from timeline.live.pages import can_stream
@@ -57,14 +57,14 @@ OF_ENTITY: Final = frozenset({"label", "id"})
 # What each view is asked by its address. Views that are neither here nor of features are asked nothing.
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "change_view": frozenset({"one", "other"}),
-    "changelist_view": _LIST | {"part"},
-    "dead_view": frozenset({"group", "since", "task"}),
+    "changelist_view": _LIST | {"part", "chosen"},
+    "dead_view": frozenset({"cause", "group", "since", "task"}),
     "entity_view": OF_ENTITY | {"span"},
     "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
     "matching_view": _LIST | {"action"},
     "people_view": frozenset({"machine", "after"}),
-    "redrive_view": frozenset({"group"}),
+    "redrive_view": frozenset({"cause", "group"}),
     "say_view": frozenset({"run", "event", "moves"}),
 }
 PAGES: Final = (
@@ -216,7 +216,7 @@ def misspelt(given: Iterable[str], view: str) -> tuple[str, str] | None:
     """Find a parameter that no page knows and that is like one of this page's; with the one that is meant."""
     known, every = parameters().get(view, frozenset()), frozenset().union(*parameters().values())
     for name in given:
-        if name not in every and (meant := near(name, known, most=1)):
+        if name not in every and not name.startswith(PAYLOAD) and (meant := near(name, known, most=1)):
             return name, meant[0]
     return None
 

@@ -7,7 +7,9 @@ from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from timeline.admin.list_query import Question, bounds, hour_bounds
+from timeline.reading.tallies import Amount
 from timeline.store.counts import counts_in
+from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -31,6 +33,16 @@ class Day(NamedTuple):
     top: int
     where: str
     is_chosen: bool
+
+
+class Strip(NamedTuple):
+    """
+    The days; and how many tasks are asked for, whatever day they are due, up to ``MAX_COUNTED``. None: it was not counted. No
+    index has a state together with the kind of entity: to find so many of a rare kind, all rows might be read.
+    """
+
+    days: list[Day]
+    total: Amount | None
 
 
 class Hour(NamedTuple):
@@ -62,20 +74,22 @@ def strip_of(
     now: datetime,
     zone: tzinfo,
     kinds: Callable[[], Collection[str]],
-) -> list[Day]:
+) -> Strip:
     """Count what is asked for on each day, in one query that reads indexes and stops early; ``kinds`` as of ``page_of``."""
     today = now.astimezone(zone).date()
     first = today - timedelta(days=DAYS - 1) if question.looks_back else today
     days = [first + timedelta(days=number) for number in range(DAYS)]
     spans = [bounds(day, zone) for day in days]
     narrowed = replace(question, day=None).narrow(tasks, now=now, zone=zone)
-    counts = counts_in(narrowed, question.states, spans, MAX_COUNTED, now=now, kinds=kinds)
+    ever = [] if question.kind else [(EARLIEST, LATEST)]
+    counts = counts_in(narrowed, question.states, [*spans, *ever], MAX_COUNTED, now=now, kinds=kinds)
+    total = counts[DAYS] if ever else None
     found = []
-    for day, bar in zip(days, _bars(counts), strict=True):
+    for day, bar in zip(days, _bars(counts[:DAYS]), strict=True):
         chosen = question.day == day
         where = question.where(day=None if chosen else day, hour=None, after=None, before=None)
         found.append(Day(day, *bar, where, chosen))
-    return found
+    return Strip(found, None if total is None else Amount(min(total, MAX_COUNTED), total > MAX_COUNTED))
 
 
 def hours_of(

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta, tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db.models import Q
+from django.db.models.lookups import Exact
 from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.admin.list_query import ALL, ENDED, OPEN_ONES, OVERDUE, Key, Question, in_bands, is_overdue
+from timeline.admin.list_query import ALL, ENDED, OPEN_ONES, OVERDUE, Key, PayloadValue, Question, in_bands, is_overdue
+from timeline.admin.list_words import REASONS, state_of, state_titles
 from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
-from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
+from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
 from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import over_these
 from timeline.lifecycle import ReasonCode, State
+from timeline.models.payload_text import PayloadText
 from timeline.reading.explanation import standing
 from timeline.reading.reason_texts import recall
 from timeline.reading.run_again import fixed_since
+from timeline.reading.tallies import Amount
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_page
 from timeline.store.index_selection import KindsThere
@@ -38,12 +42,19 @@ if TYPE_CHECKING:
 SIZE = 50
 
 
+LOOKED_AT: Final = 2_000  # Tasks whose payloads are read for a page.
+
+
 class ListPage(NamedTuple):
-    """Rows, and where the pages around them begin; None: there are none."""
+    """
+    Rows, and where the pages around them begin; None: there are none. ``looked_up_to``: where it stopped looking at payloads,
+    though there are more tasks; None: it looked at all, or found enough.
+    """
 
     tasks: list[ScheduledTask]
     next: Key | None
     previous: Key | None
+    looked_up_to: datetime | None = None
 
 
 def page_of(
@@ -54,22 +65,49 @@ def page_of(
     zone: tzinfo,
     kinds: Callable[[], Collection[str]] | None = None,
 ) -> ListPage:
-    """Read one page of what is asked, in one query; ``kinds`` gives the kinds of tasks there are, if that needs them."""
+    """
+    Read one page of what is asked, in one query; ``kinds`` gives the kinds of tasks there are, if that needs them. If something
+    is asked of payloads, there are two queries, and it looks at so many tasks at most (``LOOKED_AT``).
+    """
     backward = question.before is not None
     latest = question.latest_first != backward
     rows = question.narrow(tasks, now=now, zone=zone)
     if (key := question.before or question.after) is not None:
         rows = rows.filter(_beyond(key, latest=latest))
-    found = first_page(rows, FirstAsked(question.states, latest), SIZE + 1, kinds=kinds)
-    more, shown = len(found) > SIZE, found[:SIZE]
+    first, last = FirstAsked(question.states, latest), None
+    if question.payload is None:
+        found = first_page(rows, first, SIZE + 1, kinds=kinds)
+    else:
+        found, last = _with_payload(tasks, rows, question.payload, first, kinds)
+    more, shown = len(found) > SIZE or last is not None, found[:SIZE]
+    begin, end = (_key_of(shown[0]), _key_of(shown[-1])) if shown else (None, None)
+    end = last or end
     if backward:
         shown.reverse()
+        begin, end = end, begin
     goes_on, went_before = (key is not None, more) if backward else (more, key is not None)
     return ListPage(
-        shown,
-        _key_of(shown[-1]) if shown and goes_on else None,
-        _key_of(shown[0]) if shown and went_before else None,
+        shown, end if goes_on else None, begin if went_before else None, last.at if last is not None else None
     )
+
+
+def _with_payload(
+    tasks: ScheduledTaskQuerySet,
+    rows: ScheduledTaskQuerySet,
+    asked: PayloadValue,
+    first: FirstAsked,
+    kinds: Callable[[], Collection[str]] | None,
+) -> tuple[list[ScheduledTask], Key | None]:
+    """
+    Look through the first tasks for a value in their payloads, which no index has. Also say up to which one it has looked.
+    None: there are no more, or there was enough.
+    """
+    fits = Exact(PayloadText(asked.key), asked.value)
+    some = first_page(rows.only("scheduled_at").annotate(fits=fits), first, LOOKED_AT + 1, kinds=kinds)
+    found = [task.pk for task in some[:LOOKED_AT] if task.fits][: SIZE + 1]  # type: ignore[attr-defined]
+    read = sorted(tasks.filter(pk__in=found), key=_key_of, reverse=first.latest)
+    is_cut = len(some) > LOOKED_AT and len(found) <= SIZE
+    return read, _key_of(some[LOOKED_AT - 1]) if is_cut else None
 
 
 def _beyond(key: Key, *, latest: bool) -> Q:
@@ -85,7 +123,7 @@ def _key_of(task: ScheduledTask) -> Key:
 
 class ListRow(NamedTuple):
     """
-    One line of a list of tasks.
+    One line of a list of tasks; ``state`` is that of the task, in words.
 
     Args:
         span: How far from now it is due, or has ended.
@@ -106,6 +144,10 @@ class ListRow(NamedTuple):
     may_decide: bool = False
     fixed: str = ""
     becomes: TaskOutcome | None = None
+
+    @property
+    def state(self) -> str:
+        return state_of(self.task)
 
 
 class Choice(NamedTuple):
@@ -162,20 +204,40 @@ def listing(
         for task in page.tasks
     }
     bands = in_bands(page.tasks, now=now, zone=zone)
+    # What payloads say is not counted: no index has it.
+    strip = None if question.payload else strip_of(tasks, question, now=now, zone=zone, kinds=kinds)
+    hours = [] if question.payload else hours_of(tasks, question, now=now, zone=zone, kinds=kinds)
     plain = {"after": None, "before": None}
+    following = question.where(**plain | {"after": page.next}) if page.next else ""
+    previous = question.where(**plain | {"before": page.previous}) if page.previous else ""
     return {
         "bands": [Listed(band.name, band.title, [rows[task.pk] for task in band.tasks]) for band in bands],
         "shown": len(page.tasks),
         "states": {task.state for task in page.tasks},
-        "next": question.where(**plain | {"after": page.next}) if page.next else "",
-        "previous": question.where(**plain | {"before": page.previous}) if page.previous else "",
-        "first": question.where(**plain) if page.previous else "",
-        "strip": strip_of(tasks, question, now=now, zone=zone, kinds=kinds),
+        "next": following,
+        "previous": previous,
+        "first": question.where(**plain) if question.after or question.before else "",
+        "looked_up_to": page.looked_up_to,
+        "further": previous if question.before else following,
+        "looked_at": LOOKED_AT,
+        "matching": _matching(page, question, strip, hours) if strip else None,
+        "may_be_all": question.payload is None,
+        "strip": strip.days if strip else [],
         "strip_title": _strip_title(question),
-        "hours": hours_of(tasks, question, now=now, zone=zone, kinds=kinds),
+        "hours": hours,
         "hours_title": _hours_title(question),
         "everywhere": question.where(state=ALL, **plain) if question.state != ALL else "",
     }
+
+
+def _matching(page: ListPage, question: Question, strip: Strip, hours: Sequence[Hour]) -> Amount | None:
+    """How many tasks match on all pages, as the strips have counted them; None: they have not."""
+    if page.next is None and page.previous is None:
+        return Amount(len(page.tasks))
+    if question.day is None:
+        return strip.total
+    chosen = [each for each in hours if question.hour is None or each.is_chosen]
+    return sum((Amount(each.due, each.is_more) for each in chosen), Amount())
 
 
 def _strip_title(question: Question) -> str:
@@ -216,6 +278,12 @@ def filters(question: Question) -> dict[str, list[Choice]]:
         "timeline": _choices(timelines, question.timeline),
         "task": _choices(keys, question.task, registry.titled),
         "kind": _choices(kinds, question.kind),
+        # "Done" is left out: so ended what completed, and the filter of states has that.
+        "reason": [
+            Choice(code.value, str(said), code == question.reason)
+            for code, said in REASONS.items()
+            if code != ReasonCode.DONE or code == question.reason
+        ],
     }
 
 
@@ -228,8 +296,12 @@ def chips(question: Question) -> list[FilterChip]:
         "kind": (pgettext("timeline", "Kind"), question.kind),
         "day": (pgettext("timeline", "Day"), question.day.isoformat() if question.day else ""),
         "hour": (pgettext("timeline", "Hour"), "" if question.hour is None else hour_in_words(question.hour)),
-        "reason": (pgettext("timeline", "Reason"), str(ReasonCode(question.reason).label) if question.reason else ""),
+        "reason": (
+            pgettext("timeline", "Reason"),
+            str(REASONS[ReasonCode(question.reason)]) if question.reason else "",
+        ),
         "ended": (pgettext("timeline", "Ended"), _ended(question)),
+        "payload": (pgettext("timeline", "Payload"), str(question.payload or "")),
         "q": (pgettext("timeline", "Search"), question.q),
     }
     default = Question()
@@ -250,7 +322,7 @@ def _states() -> dict[str, str]:
     return {
         OPEN_ONES: pgettext("timeline", "open"),
         OVERDUE: pgettext("timeline", "overdue"),
-        **{state.value: str(state.label) for state in State},
+        **state_titles(),
         ENDED: pgettext("timeline", "ended"),
         ALL: pgettext("timeline", "all"),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
@@ -25,6 +26,7 @@ from timeline.admin.health import HealthPages
 from timeline.admin.list_query import asked
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import named, own_page_of
+from timeline.admin.site_index import IndexPages
 from timeline.admin.subject import Reader, accounts, look_at, may_look
 from timeline.admin.task_list import chips, filters, listing, row_of
 from timeline.admin.task_page import telling
@@ -63,6 +65,7 @@ class TaskAdmin(
     AttentionPages,
     FindPages,
     HealthPages,
+    IndexPages,
     MatchingPages,
     RedrivePages,
     TimelinePages,
@@ -144,12 +147,17 @@ class TaskAdmin(
         now, [holds] = self.now_and(request, [some_open(using=self.alias)])
         zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         site, visible = self.admin_site.name, self.visible(request)
+        may_ask = reader.payload or not question.payload  # Who may not read payloads would find out what they say.
+        question = question if may_ask else replace(question, payload=None)
         shown = listing(visible, question, holds=holds, now=now, zone=zone, reader=reader, site=site)
         context = {
             **shown,
             "question": question,
             "where": question.where(),
             "chips": chips(question),
+            "reads_payload": reader.payload,
+            "is_left_out": not may_ask,
+            "chosen": "chosen" in request.GET,
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(limited_keys()),  # of limits
             "sees_bulk": may_see_bulk(request),  # of bulk_actions

@@ -26,6 +26,7 @@ from timeline.definition import Retry
 from timeline.engine.attempts import PASSING, Attempt
 from timeline.exceptions import Cancel, Discard, Rest, RetryAfter, UnreadableEntity
 from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.likeness import constant
 from timeline.models import ScheduledTask
 from timeline.models.facts import zone_of
 from timeline.store.database_errors import catching, is_passing
@@ -34,23 +35,12 @@ from timeline.store.transition import Write
 logger = logging.getLogger("timeline")
 
 LENGTH: Final = 16  # Hex digits.
-MAX_READ: Final = 2_000  # Characters of a message.
 MAX_FRAMES: Final = 2_000
 MAX_MEMBERS: Final = 50  # In a group of exceptions, groups inside it included.
 
 _OURS: Final = f"{Path(timeline.__file__).parent}{os.sep}"
 _LIBRARY: Final = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
 _INSTALLED: Final = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
-
-# The order matters: quoted text is replaced as a whole, before its parts. Each pattern reads the text once, whatever the text.
-_VARYING: Final = (
-    re.compile(r"(?<!\w)'[^'\n]*'(?!\w)"),
-    re.compile(r"(?<!\w)\"[^\"\n]*\"(?!\w)"),
-    re.compile(r"«[^»\n]*»|“[^”\n]*”|„[^“”\n]*[“”]|`[^`\n]*`"),
-    re.compile(r"(?<![\w/\\])(?:[A-Za-z]:[\\/]|~?/)[^\s,;:()<>]+"),
-    re.compile(r"(?<![\w.+-])[\w.+-]+@[\w.-]+"),
-    re.compile(r"\b\w*\d[\w.:+-]*"),
-)
 
 MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 8_000
@@ -101,14 +91,6 @@ def message_of(error: BaseException) -> str:
     """The text of ``str(error)``, also if that itself fails."""
     line = "".join(traceback.format_exception_only(error)).strip()
     return line.partition(": ")[2] or line
-
-
-def constant(message: str) -> str:
-    """A message without its changing parts; each of them shows as ``#``."""
-    text = message[:MAX_READ]
-    for varying in _VARYING:
-        text = varying.sub("#", text)
-    return " ".join(text.split())
 
 
 def _place(trace: TracebackType | None, *, outermost: bool = False) -> str:

@@ -111,6 +111,8 @@ class BulkAction(models.Model):
             tasks = tasks.of_timeline(said["timeline"])
         if said.get("group"):
             tasks = tasks.dead_letters(said["group"])
+        if said.get("groups"):
+            tasks = tasks.dead_letters().filter(fingerprint__in=said["groups"])
         if said.get("kind"):
             tasks = tasks.about(said["kind"])
         if said.get("q"):

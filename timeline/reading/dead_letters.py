@@ -1,16 +1,18 @@
-"""Dead letters: discarded tasks that nobody has redriven, in groups of the same failure."""
+"""Dead letters: discarded tasks that nobody has redriven, in groups of the same failure, and these by their cause."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db.models import Count, Max, Min, TextField
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, TruncHour
 
 from timeline.lifecycle import ReasonCode, State
+from timeline.likeness import cause_in
 from timeline.models import ScheduledTask
 from timeline.reading.masks import masked
 
@@ -49,6 +51,41 @@ class DeadLetters:
         return replace(self, sample=masked(self.sample))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """
+    Groups with the same error, the largest first: one full mailbox makes several kinds of tasks fail. ``version`` is the
+    definition of the task that failed first, as rows name it; empty: the task was scheduled by no definition.
+    """
+
+    key: str
+    groups: Sequence[DeadLetters]
+    version: str
+
+    @property
+    def count(self) -> int:
+        return sum(each.count for each in self.groups)
+
+    @property
+    def first(self) -> DeadLetters:
+        """The group with the task that failed first."""
+        return min(self.groups, key=lambda each: each.first_at)
+
+    @property
+    def latest(self) -> DeadLetters:
+        """The group with the task that failed last."""
+        return max(self.groups, key=lambda each: each.last_at)
+
+    def among(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+        """Its dead letters among these tasks."""
+        keys = sorted({each.task_key for each in self.groups})
+        return tasks.dead_letters().with_handler(keys).filter(fingerprint__in=self.fingerprints)
+
+    @property
+    def fingerprints(self) -> list[str]:
+        return sorted({each.group for each in self.groups})
+
+
 class InRetry(NamedTuple):
     """Tasks of a kind that failed and will be tried again: how many, and when the next is due."""
 
@@ -75,10 +112,66 @@ def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLett
     return with_samples(found, tasks.filter(pk__in=[key for *_group, key in found]))
 
 
+def causes_of(tasks: ScheduledTaskQuerySet) -> list[Cause]:
+    """Read all groups by cause, the last discarded first, in two statements; of ``MAX_GROUPS`` groups and versions at most."""
+    found = list(_grouped(tasks.dead_letters(), "fingerprint", "task_key", "definition_hash")[:MAX_GROUPS])
+    versions: dict[tuple[str, str], tuple[datetime, str]] = {}
+    merged: dict[tuple[str, str], tuple[Any, ...]] = {}
+    for group, task_key, version, count, first_at, last_at, sample in found:
+        kind, counted = (group, task_key), (count, first_at, last_at, sample)
+        versions[kind] = min(versions.get(kind, (first_at, version)), (first_at, version))
+        if (known := merged.get(kind)) is not None:
+            _group, _key, others, first, last, made = known
+            counted = (count + others, min(first_at, first), max(last_at, last), max(sample, made))
+        merged[kind] = (*kind, *counted)
+    samples = tasks.filter(pk__in=[sample for *_group, sample in merged.values()]).select_related("run")
+    together: dict[str, list[DeadLetters]] = {}
+    for each in with_samples(merged.values(), samples):
+        together.setdefault(_cause_key(each), []).append(each)
+    causes = [
+        Cause(
+            key=key,
+            groups=sorted(groups, key=lambda each: (-each.count, each.task_key)),
+            version=min(versions[each.group, each.task_key] for each in groups)[1],
+        )
+        for key, groups in together.items()
+    ]
+    return sorted(causes, key=lambda cause: cause.latest.last_at, reverse=True)
+
+
+def _cause_key(each: DeadLetters) -> str:
+    """A short text that is equal for groups with the same error. Where errors say too little, each group is its own cause."""
+    code = each.sample.reason_code
+    is_lost = code == ReasonCode.WORKER_LOST  # The error is that of an attempt before.
+    cause = code if is_lost else cause_in(each.sample.error)
+    parts = [cause] if cause and each.group else [each.group, each.task_key]
+    return hashlib.sha256("\x1f".join(parts).encode(errors="replace")).hexdigest()[:16]
+
+
+def failures_by_hour(
+    tasks: ScheduledTaskQuerySet, causes: Iterable[Cause], since: datetime
+) -> dict[str, dict[datetime, int]]:
+    """Count the dead letters of each cause by the hour (in UTC) in which they failed since then: key → hour → count."""
+    keys = {(each.group, each.task_key): cause.key for cause in causes for each in cause.groups}
+    dead = (
+        tasks.dead_letters().filter(fingerprint__in={group for group, _key in keys}, finished_at__gte=since).order_by()
+    )
+    hours = dead.annotate(hour=TruncHour("finished_at", tzinfo=UTC)).values_list("fingerprint", "task_key", "hour")
+    found: dict[str, dict[datetime, int]] = {}
+    for group, task_key, hour, count in hours.annotate(count=Count("pk")) if keys else ():
+        if (key := keys.get((group, task_key))) is not None:
+            by_hour = found.setdefault(key, {})
+            by_hour[hour] = by_hour.get(hour, 0) + count
+    return found
+
+
 def groups_of(tasks: ScheduledTaskQuerySet, group: str = "") -> QuerySet[Any, Any]:
     """Ask for groups, as ``with_samples`` takes them, the last discarded first."""
-    alike = tasks.dead_letters(group).values_list("fingerprint", "task_key")
-    counted = alike.annotate(
+    return _grouped(tasks.dead_letters(group), "fingerprint", "task_key")
+
+
+def _grouped(dead: ScheduledTaskQuerySet, *columns: str) -> QuerySet[Any, Any]:
+    counted = dead.values_list(*columns).annotate(
         count=Count("pk"), first_at=Min("finished_at"), last_at=Max("finished_at"), sample=Max(Cast("pk", TextField()))
     )
     return counted.order_by("-last_at", "task_key", "fingerprint")

@@ -81,7 +81,7 @@ def counts_in(
     now: datetime,
     kinds: Callable[[], Collection[str]],
 ) -> list[int]:
-    """Count the tasks due in each of some adjoining spans, not at its end. More than ``most`` says only: there are more."""
+    """Count the tasks due in each of some spans, not at its end. More than ``most`` says only: there are more."""
     counts = [0] * len(spans)
     if tasks.query.is_empty() or not spans:
         return counts
@@ -104,7 +104,8 @@ def _looked_for(ways: Sequence[Way], spans: Sequence[Span], most: int, using: st
     parts, parameters = list[str](), list[Any]()
     for number, way in enumerate(ways):
         at_once = way.by_entity and len(way.pairs) > FEW
-        first, last = (spans[0][0], spans[-1][1]) if at_once else (_FIRST, _LAST)
+        ends = min(first for first, _last in spans), max(last for _first, last in spans)
+        first, last = ends if at_once else (_FIRST, _LAST)
         due = way.rows.filter(scheduled_at__gte=first, scheduled_at__lt=last).order_by().values("scheduled_at")
         if (found := way.sql(due[: ALL if at_once else most + 1], using)) is None:
             continue

@@ -7,7 +7,7 @@ import pytest
 from tests.admin import conftest as admin
 from tests.admin import test_redriving as redriving
 from tests.admin.conftest import text_of
-from tests.admin.test_redriving import GIVEN, ONE, OfFew, again, shown_place
+from tests.admin.test_redriving import GIVEN, ONE, OfFew, again, shown_place, where_of_cause
 from timeline.admin import dead_letters
 from timeline.features.bulk_actions import poll
 from timeline.features.bulk_actions.poll import act_in_bulk
@@ -21,6 +21,7 @@ operator = admin.operator
 person = admin.person
 
 dead = redriving.dead  # Fixtures.
+full = redriving.full
 
 
 class TestMany:
@@ -106,3 +107,14 @@ class TestMany:
 
         assert viewer.post(ONE, GIVEN).status_code == 403
         assert not BulkAction.objects.exists()
+
+
+class TestCause:
+    def test_of_many_is_a_bulk_action_that_means_all_its_kinds_and_no_other(self, operator, full, monkeypatch, clock):
+        monkeypatch.setattr(dead_letters, "PORTION", 2)
+
+        page = operator.post(where_of_cause(operator), GIVEN, follow=True)
+        act_in_bulk(now=clock.now, using="default")
+
+        assert "5555555555555555, 6666666666666666" in text_of(page)
+        assert set(again().values_list("previous", flat=True)) == {row.pk for row in full}

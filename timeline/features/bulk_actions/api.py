@@ -53,7 +53,7 @@ class BulkActionSerializer(serializers.Serializer[Any]):
         source="filters",
         read_only=True,
         help_text="As it was sent; of one that was begun in the admin, perhaps with `kind`, `reason`, `q` and `ended_after`; "
-        "with `group` also `ended_until`.",
+        "with `group` also `ended_until`; of one for a cause, `groups` instead of `group`.",
     )
     state = ChoiceOf(BulkState, read_only=True)
     matched = serializers.IntegerField(read_only=True, help_text="How many tasks there were that it can change.")

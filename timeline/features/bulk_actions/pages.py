@@ -159,7 +159,7 @@ def in_words(filters: Mapping[str, Any]) -> list[Said]:
         Said(pgettext("timeline", "Kind"), filters.get("kind", "")),
         Said(pgettext("timeline", "Reason"), _reason(filters.get("reason"))),
         Said(pgettext("timeline", "Search"), filters.get("q", "")),
-        Said(pgettext("timeline", "Failed alike"), filters.get("group", "")),
+        Said(pgettext("timeline", "Failed alike"), filters.get("group", "") or ", ".join(filters.get("groups", ()))),
         Said(pgettext("timeline", "Due from"), _moment(filters.get("due_after"))),
         Said(pgettext("timeline", "Due before"), _moment(filters.get("due_before"))),
         Said(pgettext("timeline", "Ended after"), _moment(filters.get("ended_after"))),
