@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
+from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
@@ -26,6 +27,7 @@ from timeline.webhooks.models import Attempt, Delivery, Endpoint, State
 from timeline.webhooks.told import Body, Standing, formatted, standing_of_delivery, words_of_states
 
 MAX_RECEIVER: Final = 48  # Characters, in the list.
+MAX_ERROR: Final = 60
 MOST_ATTEMPTS: Final = 100  # On the page of a delivery: more than it can have without being sent again many times.
 MOST_OTHERS: Final = 20
 
@@ -50,7 +52,7 @@ class StateFilter(admin.ChoicesFieldListFilter):
 class DeliveryAdmin(Alarming):
     """The log of deliveries: nothing in it is written by hand."""
 
-    list_display = ("topic", "standing", "receiver", "about", "attempts", "answered", "created_at")
+    list_display = ("topic", "standing", "receiver", "about", "written")
     list_filter = (("state", StateFilter), "endpoint", "created_at")
     lookups: ClassVar = {
         **asked_of_choices("state", State.choices),
@@ -127,12 +129,18 @@ class DeliveryAdmin(Alarming):
 
     @admin.display(description=pgettext_lazy("timeline", "state"), ordering="state")
     def standing(self, delivery: Delivery) -> str:
-        return badge(standing_of_delivery(delivery)._replace(why=""))
+        """Where it is; after how many attempts, and what went wrong at the last one, if it has not arrived."""
+        said = []
+        if delivery.attempts > 1:
+            attempts = ngettext("%(count)d attempt", "%(count)d attempts", delivery.attempts)
+            said.append(attempts % {"count": delivery.attempts})
+        if delivery.error and delivery.state != State.DELIVERED:
+            said.append(Truncator(delivery.error).chars(MAX_ERROR))
+        return badge(standing_of_delivery(delivery)._replace(why=" · ".join(said)))
 
-    @admin.display(description=pgettext_lazy("timeline", "answer"), ordering="status")
-    def answered(self, delivery: Delivery) -> str:
-        """The last answer in short: its status, or what went wrong."""
-        return Truncator(" · ".join(map(str, filter(None, [delivery.status, delivery.error])))).chars(80)
+    @admin.display(description=pgettext_lazy("timeline", "written"), ordering="created_at")
+    def written(self, delivery: Delivery) -> str:
+        return f"{localtime(delivery.created_at):%Y-%m-%d %H:%M}"
 
     def has_send_again_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("timeline_webhooks.change_endpoint")

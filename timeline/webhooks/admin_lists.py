@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 
 from timeline.admin.bar import BarEntry
@@ -106,10 +107,9 @@ class Alarming(OnTheBar):
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         using = self.get_queryset(request).db
-        since = unsent_since(now=story_now(using), using=using)
-        return super().changelist_view(
-            request, self.with_bar(request, {"unsent_since": since, **(extra_context or {})})
-        )
+        title, since = capfirst(self.opts.verbose_name_plural), unsent_since(now=story_now(using), using=using)
+        context = {"title": title, "unsent_since": since, **(extra_context or {})}
+        return super().changelist_view(request, self.with_bar(request, context))
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

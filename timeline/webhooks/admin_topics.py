@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django import forms
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
@@ -78,7 +79,7 @@ class TopicsField(forms.MultipleChoiceField):
     widget = TopicsWidget
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("label", gettext_lazy("what it is told"))
+        options.setdefault("label", capfirst(gettext_lazy("what it is told")))
         said = gettext_lazy("A box for a whole timeline includes all below it, also what it tells later.")
         options.setdefault("help_text", said)
         options.setdefault("error_messages", {"required": gettext_lazy("Choose at least one topic.")})

@@ -72,9 +72,8 @@ def standing_of(endpoint: Endpoint) -> Standing:
     said = ngettext("%(count)s failure since %(at)s.", "%(count)s failures since %(at)s.", endpoint.failures)
     why = said % {"count": number_format(endpoint.failures), "at": since}
     if endpoint.failures >= PAUSED_AFTER:
-        return Standing(
-            pgettext("timeline", "failing"), LATE, f"{why} {_('One delivery at a time is tried until one arrives.')}"
-        )
+        one = _("One delivery at a time is tried until one arrives.")
+        return Standing(pgettext("timeline", "failing"), LATE, f"{why} {one}")
     return Standing(pgettext("timeline", "trying again"), "", why)
 
 
