@@ -108,6 +108,21 @@ class TestEachPage:
         assert reverse("admin:timeline_scheduledtask_entity") not in said
 
 
+class TestTheLists:
+    def test_lead_to_each_other_who_may_see_both(self, client, admin_client, told, person_of_staff):  # noqa: F811
+        lists = [at("endpoint", "changelist"), at("delivery", "changelist")]
+        link = '<a class="tl-button" href="{}">'
+
+        both = [admin_client.get(each).content.decode() for each in lists]
+        person_of_staff.user_permissions.set(Permission.objects.filter(codename="view_delivery"))
+        client.force_login(person_of_staff)
+        one = client.get(lists[1]).content.decode()
+
+        assert link.format(lists[1]) in both[0]
+        assert link.format(lists[0]) in both[1]
+        assert link.format(lists[0]) not in one
+
+
 class TestTheListOfEndpoints:
     def test_has_those_in_trouble_first(self, admin_client, endpoint_for, clock):  # noqa: F811
         named = {name: endpoint_for("told", description=name) for name in ("fine", "gone", "off", "paused", "shaky")}

@@ -13,6 +13,7 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.text import capfirst
@@ -23,6 +24,7 @@ from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.timing import check_time
 from timeline.webhooks.links import pages_of
+from timeline.webhooks.models import Delivery, Endpoint
 from timeline.webhooks.upkeep import unsent_since
 
 IS_UNFOLD: Final = apps.is_installed("unfold")
@@ -108,8 +110,21 @@ class Alarming(OnTheBar):
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         using = self.get_queryset(request).db
         title, since = capfirst(self.opts.verbose_name_plural), unsent_since(now=story_now(using), using=using)
-        context = {"title": title, "unsent_since": since, **(extra_context or {})}
+        context = {"title": title, "unsent_since": since, "others": self._others(request), **(extra_context or {})}
         return super().changelist_view(request, self.with_bar(request, context))
+
+    def _others(self, request: HttpRequest) -> list[tuple[str, str]]:
+        """The lists beside this one that the user may open, each with its address."""
+        models = [model for model in (Endpoint, Delivery) if model is not self.model]
+        shown = [self.admin_site._registry[model] for model in models if model in self.admin_site._registry]
+        return [
+            (
+                capfirst(each.opts.verbose_name_plural),
+                reverse(f"{self.admin_site.name}:timeline_webhooks_{each.opts.model_name}_changelist"),
+            )
+            for each in shown
+            if each.has_view_or_change_permission(request)
+        ]
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
