@@ -123,6 +123,35 @@ class TestTheLists:
         assert link.format(lists[0]) not in one
 
 
+class TestTheListOfDeliveries:
+    def test_looks_through_the_latest_and_says_so(self, admin_client, told, clock, monkeypatch):  # noqa: F811
+        monkeypatch.setattr("timeline.webhooks.admin_deliveries.LOOKED", 3)
+        oldest = told["good"].deliveries.get()
+        for endpoint in (told["good"], told["bad"]):
+            for minutes in (1, 2):
+                states = [State.DELIVERED, State.FAILED]
+                written(endpoint, states=states, created_at=clock.now + timedelta(minutes=minutes))
+        where = at("delivery", "changelist")
+
+        def found(query):
+            answer = admin_client.get(f"{where}?{query}")
+            return [each.pk for each in answer.context["cl"].result_list], answer.content.decode()
+
+        newest = Delivery.objects.latest("pk").pk
+        every, said = found("")
+        failed, _said = found("state__exact=failed")
+        own, _said = found(f"endpoint__id__exact={told['good'].pk}")
+
+        assert every == [newest, newest - 1, newest - 2]
+        assert failed == [newest, newest - 2]
+        assert set(own) <= set(told["good"].deliveries.values_list("pk", flat=True))
+        assert own[0] == told["good"].deliveries.latest("pk").pk
+        assert "look through the latest 3 only" in said
+        admin_client.post(where, {"action": "send_again", "index": "0", "_selected_action": [oldest.pk]})
+        oldest.refresh_from_db()
+        assert oldest.state == State.WAITING
+
+
 class TestTheListOfEndpoints:
     def test_has_those_in_trouble_first(self, admin_client, endpoint_for, clock):  # noqa: F811
         named = {name: endpoint_for("told", description=name) for name in ("fine", "gone", "off", "paused", "shaky")}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
+from uuid import UUID
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -30,6 +32,7 @@ MAX_RECEIVER: Final = 48  # Characters, in the list.
 MAX_ERROR: Final = 60
 MOST_ATTEMPTS: Final = 100  # On the page of a delivery: more than it can have without being sent again many times.
 MOST_OTHERS: Final = 20
+LOOKED: Final = 100_000  # Deliveries that the list and its filters look through.
 
 
 def badge(standing: Standing) -> str:
@@ -48,6 +51,36 @@ class StateFilter(admin.ChoicesFieldListFilter):
             yield {**choice, "display": said or choice["display"]}
 
 
+class DeliveryList(ChangeList):
+    """
+    The latest deliveries, of all or of the endpoint that is asked for. Filters look through no more; ``looked``: so many, if
+    there are others. What is done with deliveries looks through all: the page of an old one asks for it, too.
+    """
+
+    looked = 0
+
+    def get_queryset(self, request: HttpRequest, exclude_parameters: Any = None) -> QuerySet[Delivery]:
+        found: QuerySet[Delivery] = super().get_queryset(request, exclude_parameters)
+        if request.method not in ("GET", "HEAD"):
+            return found
+        endpoint = endpoint_asked(request)
+        rows, column = self.root_queryset, "created_at" if endpoint else "pk"
+        rows = rows.filter(endpoint=endpoint) if endpoint else rows
+        last = list(rows.order_by(f"-{column}").values_list(column, flat=True)[LOOKED - 1 : LOOKED + 1])
+        if len(last) < 2:
+            return found
+        self.looked = LOOKED
+        return found.filter(**{f"{column}__gte": last[0]})
+
+
+def endpoint_asked(request: HttpRequest) -> UUID | None:
+    """The endpoint of whose deliveries the list is; None: of all."""
+    try:
+        return UUID(request.GET.get("endpoint__id__exact", ""))
+    except ValueError:
+        return None
+
+
 @admin.register(Delivery)
 class DeliveryAdmin(Alarming):
     """The log of deliveries: nothing in it is written by hand."""
@@ -60,9 +93,16 @@ class DeliveryAdmin(Alarming):
         **asked_of_moment("created_at"),
     }
     list_select_related = ("endpoint",)
-    ordering = ("-id",)
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
     actions = ("send_again",)
+
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
+        return DeliveryList
+
+    def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
+        """The latest first, each by an index."""
+        return ("-created_at", "-pk") if endpoint_asked(request) else ("-pk",)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

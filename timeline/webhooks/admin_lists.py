@@ -119,7 +119,7 @@ class Alarming(OnTheBar):
         shown = [self.admin_site._registry[model] for model in models if model in self.admin_site._registry]
         return [
             (
-                capfirst(each.opts.verbose_name_plural),
+                str(capfirst(each.opts.verbose_name_plural)),
                 reverse(f"{self.admin_site.name}:timeline_webhooks_{each.opts.model_name}_changelist"),
             )
             for each in shown
