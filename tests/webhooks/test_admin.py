@@ -51,7 +51,7 @@ def given(url, topics):
 
 class TestAnEndpoint:
     def test_is_made_and_its_secret_is_shown_once(self, admin_client, clock, receiver):
-        answer = admin_client.post(reverse(ADD), given(receiver.url, '["told"]'))
+        answer = admin_client.post(reverse(ADD), given(receiver.url, ["told"]))
 
         [endpoint] = Endpoint.objects.all()
         secret = decrypted(endpoint.secret)
@@ -64,7 +64,7 @@ class TestAnEndpoint:
             assert endpoint.secret not in shown
 
     @pytest.mark.parametrize(
-        ("url", "topics"), [("https://10.0.0.1/", '["told"]'), ("https://receiver.example.com/", '["tolt"]')]
+        ("url", "topics"), [("https://10.0.0.1/", ["told"]), ("https://receiver.example.com/", ["tolt"])]
     )
     def test_is_refused_if_it_may_not_be(self, url, topics, admin_client, clock):
         answer = admin_client.post(reverse(ADD), given(url, topics))
@@ -86,7 +86,7 @@ class TestAnEndpoint:
         )
         client.force_login(user)
 
-        assert client.post(reverse(ADD), given("https://receiver.example.com/", '["told"]')).status_code == 302
+        assert client.post(reverse(ADD), given("https://receiver.example.com/", ["told"])).status_code == 302
         assert not Endpoint.objects.exists()
 
     def test_is_deleted_with_its_deliveries_by_who_may_delete_it(
@@ -145,7 +145,7 @@ class TestAURL:
         assert "https://books.example.com/s3cret?key=s3cret" in page.content.decode()
 
     def test_is_kept_by_no_log_of_the_admin(self, admin_client, clock):
-        admin_client.post(reverse(ADD), given("https://books.example.com/s3cret", '["told"]') | {"description": ""})
+        admin_client.post(reverse(ADD), given("https://books.example.com/s3cret", ["told"]) | {"description": ""})
 
         assert Endpoint.objects.exists()
         assert "s3cret" not in str(list(LogEntry.objects.values_list("object_repr", "change_message")))
@@ -181,15 +181,13 @@ class TestWhatIsNoneOfThem:
         assert [answer.status_code for answer in answers] == [403, 403]
         assert answers[0].content == answers[1].content
 
-    @pytest.mark.parametrize(
-        "topics",
-        ["[" * 20_000, '{"a":' * 20_000, "9" * 5_000, '["\\ud800"]'],
-        ids=["lists", "objects", "digits", "half"],
-    )
-    def test_is_no_json_if_it_cannot_be_read(self, topics, admin_client, clock):
-        answer = admin_client.post(reverse(ADD), given("https://receiver.example.com/", topics))
+    @pytest.mark.parametrize("topic", ["[" * 20_000, '["\\ud800"]', "9" * 5_000, "tolt", '["told"]'])
+    def test_is_no_topic_and_that_is_said_by_the_field(self, topic, admin_client, clock):
+        answer = admin_client.post(reverse(ADD), given("https://receiver.example.com/", [topic]))
 
-        assert answer.context["adminform"].errors == {"topics": ["Enter a valid JSON."]}
+        [said] = answer.context["adminform"].errors["topics"]
+        assert "is nothing that is told. There are: told" in said
+        assert list(answer.context["adminform"].errors) == ["topics"]
         assert not Endpoint.objects.exists()
 
 

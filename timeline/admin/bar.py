@@ -135,7 +135,7 @@ def bar_of(
     if sees_endpoints(request) and (where := endpoints_at(site)):
         failing = told(counts.get("endpoints", 0))
         bar[_ORDER["endpoints"]] = BarEntry(
-            pgettext("timeline", "Webhooks"), where, failing, _("so many endpoints fail")
+            pgettext("timeline", "Webhooks"), where, failing, _("so many endpoints fail"), page == "endpoints"
         )
     return [bar[order] for order in sorted(bar)]
 

@@ -22,6 +22,7 @@ from django.utils.translation import pgettext
 
 from timeline.admin.actions import MAX_CHOSEN
 from timeline.admin.bar import BarEntry, BarPlace, bar_of, counts_asked, counts_kept, keep_counts
+from timeline.admin.beside import beside_of
 from timeline.admin.list_query import PAYLOAD, Question, asked
 from timeline.dispatch.worker_signs import is_silent, silent
 from timeline.hooks import of_features
@@ -339,14 +340,15 @@ class Pages(Base):
             "login": self.login_for(request.get_full_path()),
             # Asked where it is shown, unless it is known.
             "nobody_polls": request.__dict__.get(_UNPOLLED, partial(is_silent, using=self.alias)),
-            "bar": partial(self._bar, request, name),
+            "bar": partial(self.bar, request, name),
+            "beside": partial(beside_of, request, name, context, site=self.admin_site.name, using=self.alias),
         }
         response = Shown(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"
         return response
 
-    def _bar(self, request: HttpRequest, name: str) -> list[BarEntry]:
-        """The bar of each page; what it counts was read with the page."""
+    def bar(self, request: HttpRequest, name: str) -> list[BarEntry]:
+        """The bar of each page; what it counts was read with the page. Pages of webhooks are ``endpoints``."""
         if (counts := counts_kept(request)) is None:
             self.now_of(request)
             counts = counts_kept(request) or {}

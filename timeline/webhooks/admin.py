@@ -1,23 +1,25 @@
-"""The admin: endpoints, with what is done to them, and the log of deliveries."""
+"""The admin: endpoints, with what is done to them. Deliveries are in ``admin_deliveries``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 from typing import Any, ClassVar, Final
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, Value, When
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils import timezone
-from django.utils.text import Truncator, capfirst
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
@@ -26,7 +28,9 @@ from timeline.exceptions import DateOutOfRange, InvalidInput
 from timeline.reading.tallies import Amount
 from timeline.store.transactions import atomic
 from timeline.timing import check_time
-from timeline.webhooks.admin_lists import FRAME, Alarming, Themed, asked_of_choices, asked_of_moment, asked_of_relation
+from timeline.webhooks.admin_deliveries import DeliveryAdmin, badge
+from timeline.webhooks.admin_lists import FRAME, Alarming, OnTheBar
+from timeline.webhooks.admin_topics import TopicsField, titled
 from timeline.webhooks.disabling import (
     MAX_COUNTED,
     delete_endpoints,
@@ -38,46 +42,27 @@ from timeline.webhooks.disabling import (
     replayable,
     rotate,
 )
-from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint, State
+from timeline.webhooks.models import Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
+from timeline.webhooks.retry import PAUSED_AFTER
 from timeline.webhooks.secrets import encrypted, new_secret
+from timeline.webhooks.shares import Share, charts_of, shares_of
+from timeline.webhooks.told import standing_of
 
-MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
-
-
-class _Decoder(json.JSONDecoder):
-    """Calls each text no JSON that cannot be read, or not be shown: it is too deep, has a number too long, or half a letter."""
-
-    def decode(self, s: str, *args: Any) -> Any:
-        try:
-            read = super().decode(s, *args)
-            json.dumps(read, ensure_ascii=False).encode()
-            return read
-        except json.JSONDecodeError:
-            raise
-        except (ValueError, RecursionError):
-            raise json.JSONDecodeError("It cannot be read.", s, 0) from None
-
-
-class TopicsField(forms.JSONField):
-    """A list as JSON, whatever is typed."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options | {"decoder": _Decoder})
+__all__ = ["DeliveryAdmin", "EndpointAdmin"]
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     """What of an endpoint is written by people."""
 
+    topics = TopicsField()
+
     class Meta:
         model = Endpoint
         fields = ("url", "description", "topics", "ordered")
-        field_classes: ClassVar = {"topics": TopicsField}
         help_texts: ClassVar = {
-            "topics": gettext_lazy(
-                'A list as JSON: ["task.discarded", "task.completed.trial"]. A topic that does not exist is refused, and the'
-                " answer names those that are similar."
-            ),
+            "url": gettext_lazy("It begins with https. Deliveries are sent there, signed."),
+            "description": gettext_lazy("What people call it, here and in messages to them."),
         }
 
     def clean(self) -> dict[str, Any]:
@@ -132,7 +117,9 @@ def _checked(at: datetime) -> datetime:
         raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
 
 
-class Replaying(Themed):
+class Replaying(OnTheBar):
+    """Sends what was of a time again."""
+
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.replay_view)
         return [path("<path:object_id>/replay/", view, name="timeline_webhooks_endpoint_replay"), *super().get_urls()]
@@ -168,11 +155,11 @@ class Replaying(Themed):
     def _ask(self, request: HttpRequest, endpoint: Endpoint, form: ReplayForm, counted: int | None) -> HttpResponse:
         context: dict[str, Any] = {
             **self.admin_site.each_context(request),
+            **self.with_bar(request),
             "title": pgettext("timeline", "Send again"),
             "endpoint": endpoint,
             "opts": self.opts,
             "frame": FRAME,
-            "zone_name": timezone.get_current_timezone_name(),
             "form": form,
             "counted": counted,
             "chosen": _chosen(form) if counted is not None else {},
@@ -191,14 +178,27 @@ def _chosen(form: ReplayForm) -> dict[str, Any]:
     return {"since": given["since"], "until": given["until"], "missed": given["which"] == MISSED}
 
 
+# Those in trouble first: given up, paused, failing, fine; what a person has disabled is last.
+TROUBLE: Final = Case(
+    When(disabled_code__in=[Disabled.GONE, Disabled.FAILING], then=Value(0)),
+    When(disabled_at=None, failures__gte=PAUSED_AFTER, then=Value(1)),
+    When(disabled_at=None, failures__gt=0, then=Value(2)),
+    When(disabled_at=None, then=Value(3)),
+    default=Value(4),
+)
+FEW: Final = 3  # Topics that the list names.
+
+
 @admin.register(Endpoint)
 class EndpointAdmin(Alarming, Replaying):
     """Endpoints. A secret is on the page that answers, and nowhere else."""
 
     form = EndpointForm
-    list_display = ("__str__", "failures", "failing_since", "disabled_at", "disabled_code")
-    readonly_fields = ("created_at", "failures", "failing_since", "disabled_at", "disabled_code", "rotated_at")
+    list_display = ("__str__", "standing", "last_day", "told_count", "masked_url")
+    readonly_fields = ("created_at", "rotated_at")
+    list_per_page = 50  # Of each, deliveries are counted.
     actions = ("rotate_secret", "disable_them", "enable_them")
+    ordering = (TROUBLE.asc(), "description", "pk")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Endpoint | None = None) -> tuple[str, ...]:
         """Show how one does that is there; of a new one there is nothing to tell."""
@@ -208,11 +208,66 @@ class EndpointAdmin(Alarming, Replaying):
         """Show the URL to who may change it; to others its host."""
         fields = list(super().get_fields(request, obj))
         hides = obj is not None and not self.has_change_permission(request, obj)
-        return ["masked_url" if hides and name == "url" else name for name in fields]
+        instead = {"url": "masked_url", "topics": "told_topics"} if hides else {}
+        return [instead.get(str(name), name) for name in fields]
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
+        """Count, for all endpoints of the page at once, what of the last 24 hours has arrived."""
+        found = super().get_changelist_instance(request)
+        found.result_list = list(found.result_list)
+        using = self.get_queryset(request).db
+        shares = shares_of([each.pk for each in found.result_list], now=story_now(using), using=using)
+        for each in found.result_list:
+            each.share = shares[each.pk]
+        return found
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show how it stands and what has arrived, above what is written by people."""
+        return super().change_view(
+            request,
+            object_id,
+            form_url,
+            {"telling": partial(self._telling, request, object_id), **(extra_context or {})},
+        )
+
+    def _telling(self, request: HttpRequest, object_id: str) -> dict[str, Any]:
+        endpoint, using = self.get_object(request, unquote(object_id)), self.get_queryset(request).db
+        if endpoint is None:
+            return {}
+        where = reverse(f"{self.admin_site.name}:timeline_webhooks_delivery_changelist")
+        sees = request.user.has_perm("timeline_webhooks.view_delivery")
+        return {
+            "standing": standing_of(endpoint),
+            "charts": charts_of(endpoint, now=story_now(using), using=using),
+            "deliveries": f"{where}?{urlencode({'endpoint__id__exact': endpoint.pk})}" if sees else "",
+        }
 
     @admin.display(description=pgettext_lazy("timeline", "URL"))
     def masked_url(self, endpoint: Endpoint) -> str:
         return endpoint.masked_url
+
+    @admin.display(description=gettext_lazy("what it is told"))
+    def told_topics(self, endpoint: Endpoint) -> str:
+        return format_html_join(SafeString("<br>"), "{}", ((each,) for each in titled(endpoint.topics)))
+
+    @admin.display(description=gettext_lazy("what it is told"))
+    def told_count(self, endpoint: Endpoint) -> str:
+        """Its topics, where there are few; else how many."""
+        topics = [str(topic) for topic in endpoint.topics]
+        if len(topics) <= FEW:
+            return ", ".join(topics)
+        return ngettext("%(count)d topic", "%(count)d topics", len(topics)) % {"count": len(topics)}
+
+    @admin.display(description=gettext_lazy("how it stands"), ordering=TROUBLE.asc())
+    def standing(self, endpoint: Endpoint) -> str:
+        return badge(standing_of(endpoint))
+
+    @admin.display(description=pgettext_lazy("timeline", "last 24 hours"))
+    def last_day(self, endpoint: Endpoint) -> str:
+        share: Share = endpoint.share  # type: ignore[attr-defined]
+        return " · ".join([share.words(_("24 h")), *share.rest])
 
     def save_model(self, request: HttpRequest, obj: Endpoint, form: Any, change: bool) -> None:
         """Give a new one its secret, to be shown once."""
@@ -231,6 +286,7 @@ class EndpointAdmin(Alarming, Replaying):
     def _showing(self, request: HttpRequest, endpoint: Endpoint, secret: str) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
+            **self.with_bar(request),
             "title": pgettext("timeline", "Secret"),
             "opts": self.opts,
             "endpoint": endpoint,
@@ -289,81 +345,3 @@ class EndpointAdmin(Alarming, Replaying):
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
         delete_endpoints(queryset.values_list("pk", flat=True), using=queryset.db)
-
-
-class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
-    """The tries of a delivery, as a table that fits on a phone."""
-
-    model = Attempt
-    template = "admin/timeline_webhooks/attempts.html"
-    fields = readonly_fields = ()
-    ordering = ("id",)
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-
-@admin.register(Delivery)
-class DeliveryAdmin(Alarming):
-    """The log of deliveries: nothing in it is written by hand."""
-
-    list_display = ("topic", "receiver", "about", "state", "attempts", "status", "created_at")
-    list_filter = ("state", "endpoint", "created_at")
-    lookups: ClassVar = {
-        **asked_of_choices("state", State.choices),
-        **asked_of_relation("endpoint"),
-        **asked_of_moment("created_at"),
-    }
-    list_select_related = ("endpoint",)
-    ordering = ("-id",)
-    show_full_result_count = False
-    inlines = (AttemptInline,)
-    fields = readonly_fields = (
-        *("endpoint", "topic", "message_id", "state", "code", "attempts", "status", "error"),
-        *("created_at", "due_at", "ended_at", "body"),
-    )
-    actions = ("send_again",)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    @admin.display(description=pgettext_lazy("timeline", "endpoint"), ordering="endpoint")
-    def receiver(self, delivery: Delivery) -> str:
-        """What its endpoint is called: an address may be long."""
-        return Truncator(delivery.endpoint).chars(MAX_RECEIVER)
-
-    @admin.display(description=pgettext_lazy("timeline", "entity"))
-    def about(self, delivery: Delivery) -> str:
-        if not delivery.entity_label:
-            return pgettext("timeline", "the system")
-        return f"{delivery.entity_label}:{delivery.entity_id}"
-
-    @admin.display(description=pgettext_lazy("timeline", "message id"))
-    def message_id(self, delivery: Delivery) -> str:
-        return delivery.message_id
-
-    def has_send_again_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("timeline_webhooks.change_endpoint")
-
-    @admin.action(description=gettext_lazy("Send the selected deliveries again"), permissions=["send_again"])
-    def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
-        """Send what has ended again, with the same id."""
-        if not self.has_send_again_permission(request):
-            raise PermissionDenied
-        using, sent = queryset.db, 0
-        for endpoint in Endpoint.objects.using(using).filter(pk__in=queryset.order_by().values("endpoint")):
-            chosen = queryset.order_by().filter(endpoint=endpoint).values_list("pk", flat=True)
-            try:
-                sent += replay(endpoint, only=chosen, now=story_now(using), using=using)
-            except InvalidInput as problem:
-                self.message_user(request, str(problem), messages.ERROR)
-        said = ngettext("%(count)d delivery is sent again.", "%(count)d deliveries are sent again.", sent)
-        self.message_user(request, said % {"count": sent})

@@ -16,6 +16,7 @@ class WebhooksConfig(AppConfig):
     api_routes = "timeline.webhooks.api.urls.routes"
     gauges = "timeline.webhooks.gauges.GAUGES"
     waits = "timeline.webhooks.waiting.waits"
+    beside = "timeline.webhooks.links.beside"
 
     def ready(self) -> None:
         """Connect it; runs when all models are there."""

@@ -25,7 +25,7 @@ LONGEST = 300  # The characters of a reason that are shown.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLine:
-    """One move of a run, or its beginning: ``seq`` 0, no ``from_state``. ``reason``: the answer of a person asked."""
+    """One move of a run, or its beginning: ``seq`` 0. ``reason``: the answer of a person asked; ``id``: of its entry."""
 
     seq: int
     at: datetime
@@ -34,6 +34,7 @@ class MoveLine:
     event: str
     actor: str
     reason: str = ""
+    id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +183,7 @@ def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLin
         event=entry.event,
         actor=entry.actor if people else "",
         reason=reasons.get(entry.cause_id, "") if people and entry.cause_id else "",
+        id=entry.pk,
     )
 
 
