@@ -197,7 +197,7 @@ class TestCommand:
 
         assert "## delivery" in lines
         assert "Ships what was ordered \\| and tells." in lines
-        assert "- Exits: order.closed (closed)" in lines
+        assert "- Exits: order.closed → closed" in lines
         assert "| ship: Give it to the carrier. | 1 day after the start of the run | – | – | – |" in lines
 
     def test_prints_plain_data(self, clock):

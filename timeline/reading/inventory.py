@@ -132,6 +132,13 @@ class TimelineEntry:
     tasks: list[TaskEntry]
     steps: list[StepEntry]
     states: list[StateEntry] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)  # Event, state or exit → what people call it.
+
+    @property
+    def told_exits(self) -> list[tuple[str, str]]:
+        """Event and exit, each with its title, if it has one."""
+        told = {name: f"{title} ({name})" for name, title in self.titles.items()}
+        return [(told.get(event, event), told.get(name, name)) for event, name in self.exits.items()]
 
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
@@ -186,13 +193,14 @@ def _entry(definition: Definition, known: _KnownOfRows, now: datetime) -> Timeli
         tasks=[_task(definition, name, known) for name in definition.tasks],
         steps=[StepEntry(name=name, doc=first_paragraph(step.method)) for name, step in definition.steps.items()],
         states=states_of(definition),
+        titles={name: definition.title_of(name) for name in definition.titles},
     )
 
 
 def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -> Iterator[StartEntry]:
     for start in definition.starts_on:
         if isinstance(start, str):
-            yield StartEntry(kind="event", said=start)
+            yield StartEntry(kind="event", said=definition.titled(start))
         elif isinstance(start, Recurring):
             said = schedule_in_words(start, now=now, begins_at=begins_at)
             yield StartEntry(kind="clock", said=said, next_at=begins_at or next_slot(start, now=now))

@@ -251,7 +251,7 @@ class WhatIfPages(FeaturePages):
             "form": form,
             "has_errors": bool(form.errors) or bool(told.get("problem")),
             "entity": named(ref, entity, self.admin_site.name),
-            "events": events,
+            "events": [(event, registry.title_of_event(event, ref.label)) for event in events],
             "signs": [
                 (THEN, pgettext("timeline", "as it would be")),
                 (UNTIL_NOW, pgettext("timeline", "as it is now")),
