@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 from django.urls import reverse
-from django.utils import translation
 
 from tests.admin import test_plans as plans
 from tests.admin.conftest import text_of
-from tests.admin.test_plans import PLAN, Dim, Lamp, Now
+from tests.admin.test_plans import PLAN, Dim, Lamp
 from tests.testapp.models import Order
 from timeline.features.plans import apply_pages
 from timeline.lifecycle import ReasonCode, State
@@ -95,7 +94,7 @@ class TestApply:
             page = text_of(response)
             assert "This page changes the tasks of 4 open runs at most" in page
             assert "<code>python manage.py timeline_apply shop</code>" in page
-            assert "<form method=\"post\" class=\"tl-card" not in page
+            assert '<form method="post" class="tl-card' not in page
         assert not ScheduledTask.objects.filter(state=State.CANCELLED).exists()
 
     def test_goes_no_further_where_it_takes_long_and_says_so(self, boss, changed, monkeypatch):

@@ -127,6 +127,7 @@ class TestAll:
 
         assert f"last {now + timedelta(hours=1):%a %Y-%m-%d %H:%M}: returned" in text_of(response)
         assert "2 tasks failed, care" in links(response, "tl-tally")
+        assert f"last {now + timedelta(hours=1):%a %Y-%m-%d %H:%M}: returned" in text_of(operator.get(CARE))
 
     def test_counts_open_tasks_that_the_code_does_not_have(self, operator, order, about):
         for hours in (1, 2):

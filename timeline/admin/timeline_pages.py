@@ -21,9 +21,10 @@ from timeline.features.machines.pictures import machine_picture
 from timeline.features.plans.drift_query import look_at_oldest
 from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots, told_there
 from timeline.lifecycle import ReasonCode
+from timeline.models import TimelineRun
 from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
-from timeline.reading.last_runs import last_runs
+from timeline.reading.last_runs import LastRun, last_runs
 from timeline.reading.picture_shapes import Chip
 from timeline.reading.tallies import tallies
 from timeline.reading.timeline_pictures import starts_of, timeline_picture
@@ -32,7 +33,6 @@ from timeline.store.multi_query import Words
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
-    from timeline.reading.last_runs import LastRun
     from timeline.reading.tallies import Amount, RunTally, Tallies, TaskTally
 
 
@@ -100,7 +100,8 @@ class TimelinePages(Pages):
         definition = next((known for known in registry if known.name == name), None)
         if definition is None:
             raise Http404(_("There is no such timeline."))
-        now, [there] = self.now_and(request, [Words(dialect_of(self.alias).sql("task_keys_there"))])
+        last = TimelineRun.objects.using(self.alias).of_timeline(name).last_ended()[:1]
+        now, [there, ended] = self.now_and(request, [Words(dialect_of(self.alias).sql("task_keys_there")), last])
         counted = self._counted(request, [definition], now, reasons=True, there=there)
         following = next_runs([definition], using=self.alias)
         [entry] = inventory([definition], following=following, now=now, using=self.alias)
@@ -110,6 +111,7 @@ class TimelinePages(Pages):
             "tasks": [(task, chips[task.name]) for task in entry.tasks],
             "slots": [(at, _there(definition, at)) for at in _slots(definition, following.get(name, Next()).past, now)],
             "runs": counted.runs.get(name),
+            "last": self._told_run(request, LastRun(ended[0], 0)) if ended and counted.runs else None,
             "orphans": counted.orphans.get(name),
             "oldest": look_at_oldest(definition, most=OLDEST, now=now, using=self.alias) if counted.runs else None,
             "of_timeline": self._list(timeline=name),

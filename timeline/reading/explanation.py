@@ -243,7 +243,12 @@ def _began(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
     """A sentence on a move that ends nothing; empty for moves that need no words."""
-    told = {"number": entry.attempt, "at": told_time(entry.at), "why": _reason(entry, task.timeline), "worker": task.worker}
+    told = {
+        "number": entry.attempt,
+        "at": told_time(entry.at),
+        "why": _reason(entry, task.timeline),
+        "worker": task.worker,
+    }
     if entry.to_state == State.ACTIVE:
         if task.worker and entry.attempt == task.attempt:
             return _("Attempt %(number)s started on %(at)s by %(worker)s.") % told

@@ -9,7 +9,6 @@ from django.db.models import Count
 
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.store.bounded_counts import KIND, first_of_each
-from timeline.timing import EARLIEST
 
 
 class LastRun(NamedTuple):
@@ -21,8 +20,7 @@ class LastRun(NamedTuple):
 
 def last_runs(timelines: Sequence[str], *, using: str) -> dict[str, LastRun]:
     """Name of a timeline → its last run; those of which no run has ended are left out. Two statements at most."""
-    ended = TimelineRun.objects.using(using).of_timeline(KIND).ended_since(EARLIEST)
-    runs = first_of_each(ended.order_by("-its_end", "-started_at"), timelines)
+    runs = first_of_each(TimelineRun.objects.using(using).of_timeline(KIND).last_ended(), timelines)
     dead = ScheduledTask.objects.using(using).dead_letters().filter(run__in=[run.pk for run in runs]).order_by()
     failed = dict(dead.values_list("run").annotate(Count("pk"))) if runs else {}
     return {run.timeline: LastRun(run, failed.get(run.pk, 0)) for run in runs}

@@ -26,8 +26,8 @@ LONGEST = 300  # The characters of a reason that are shown.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLine:
     """
-    One move of a run, or its beginning: ``seq`` 0, no ``from_state``. ``reason``: the answer of a person asked. ``timeline``: of
-    the run, which knows what people call states and events.
+    One move of a run, or its beginning: ``seq`` 0, no ``from_state``. ``reason``: the answer of a person asked. ``timeline``:
+    of the run, which knows what people call states and events.
     """
 
     seq: int

@@ -59,7 +59,7 @@ class Choices:
         return Reason(ReasonCode.MOVED, self.reason, self.actor)
 
     def said(self, reason: Reason) -> Reason:
-        """A reason of the planner's as it is logged: in the words of who wants it so, if they gave some, and with their name."""
+        """A reason of the planner's as it is logged: in the words of who wants it so, if they gave some, with their name."""
         return replace(reason, text=self.reason, actor=self.actor, said=None) if self.reason else reason
 
     @property
