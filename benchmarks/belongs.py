@@ -21,13 +21,14 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = ROOT / "timeline"
 
-# Feature → what its names look like. Words that are used for other things as well (limit, slots, place, state) are left out.
+# Feature → what its names look like. Words that are used for other things as well (limit, slots, place, state, every,
+# RecursionError) are left out.
 WORDS: Final = {
     "limits": r"limit_keys?|Limit|limits|Limited\w*|limited\w*|limiting|giv\w+_up_places?",
     "steps": r"[sS]teps?|\w+_steps?|step_\w+|Step[A-Z]\w*|stepping",
     "holds": r"[hH]olds?|\w+_holds?|hold_\w+|held_\w+|holding|[bB]rakes?|Brake\w+|braking|park|parking|parked|Admission",
     "waits": r"waits|wait_for|\w*_waits?|awaited|awaiting|Awaited|waiting|approvals?|Approval\w*|approving|approve|Wait",
-    "recurring": r"recur\w*|Recur\w*|every|daily|hourly|weekly|monthly|cron|Slots|on_clock|schedules",
+    "recurring": r"recur(?!sion)\w*|Recur(?!sion)\w*|daily|hourly|weekly|monthly|cron|Slots|on_clock|schedules",
     "fan_out": r"fan\w*|Fan\w*|each_of|EachOf",
     "bulk_actions": r"bulk_action\w*|BulkAction\w*|act\w*_in_bulk|bulk_forms",
     "machines": r"\w*[mM]achines?|machines?_\w+|\w+_machines?|STAY|BACK|IGNORE|StateField|state_field|edges?|Edge|moves",

@@ -48,6 +48,7 @@ MAY: Final = (
     *(
         "run_now_scheduledtask",
         "decide_scheduledtask",
+        "apply_plan",
         "view_hold",
         "hold_tasks",
         "open_limit",

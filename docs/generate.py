@@ -65,6 +65,7 @@ POLICY = [
     "asked_of",
     "visible_holds",
     "may_hold",
+    "may_apply",
     "visible_bulk_actions",
     "calendar_key",
 ]

@@ -393,6 +393,10 @@ class TimelinePolicy:
         """Whether the user may put tasks on hold, whichever they are, and release them."""
         return self._has(user, "hold_tasks")
 
+    def may_apply(self, user: User) -> bool:
+        """Whether the user may let the rows of a timeline follow what its code says now, whichever they are."""
+        return self._has(user, "apply_plan")
+
     def calendar_key(self, user: User) -> str:
         """
         Say what the address of a person's calendar is valid with: when it changes, addresses that were made before open

@@ -136,6 +136,21 @@ class Registry:
         title = self.told(task_key)[0]
         return f"{title} ({task_key})" if title else task_key
 
+    def title_in(self, timeline: str, name: str) -> str:
+        """What people call an event, a state or an exit of a timeline; empty: it has no title, or is not known here."""
+        definition = self._definitions.get(timeline)
+        return definition.title_of(name) if definition is not None else ""
+
+    def titled_in(self, timeline: str, name: str) -> str:
+        """The same, followed by its name; without a title, only the name."""
+        definition = self._definitions.get(timeline)
+        return definition.titled(name) if definition is not None else name
+
+    def title_of_event(self, event: str, label: str) -> str:
+        """What people call an event of these entities: as the first timeline about them does that has a title for it."""
+        titles = (known.title_of(event) for known in self if known.label == label and event in known.titles)
+        return next(titles, "")
+
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would not enter the handler of this key, since its timeline is in shadow."""
         definition = self._definitions.get(task_key.partition(".")[0])

@@ -25,6 +25,12 @@ class Trial(Timeline):
     entity = "accounts.User"
     starts_on = ("user.created", "trial.extended")
     exits = {"payment.configured": "paid", "trial.closed": "closed"}
+    titles = {
+        "user.created": _("An account was opened"),
+        "trial.extended": _("The trial was extended"),
+        "payment.configured": _("The customer pays"),
+        "trial.closed": _("The customer has closed the account"),
+    }
 
     @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False, title=_("Remind that the trial ends"))
     def remind(self, user: User) -> None:

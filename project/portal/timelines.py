@@ -10,6 +10,7 @@ from django.conf import settings
 from project.portal import client, models
 from project.portal.errors import BadLogin, Captcha, PortalError, SlotGone
 from project.portal.models import Secret
+from project.portal.presenting import WORDS
 from project.portal.states import WORKING_ONES, S
 from project.portal.table import TABLE
 from timeline import Machine, Retry, Then, Timeline, after, after_run, at, created, on, step, task
@@ -29,6 +30,7 @@ class Booking(Machine):
     mirror = "state"
     table = TABLE
     working = WORKING_ONES
+    titles: ClassVar = WORDS
     timers: ClassVar = {
         "release.reached": at("opens_at"),
         "sla.release": on(S.AWAITING_RELEASE, days=2 * PACE),  # Where the portal has not said when it opens.

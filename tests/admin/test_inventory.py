@@ -11,14 +11,25 @@ from django.urls import reverse
 
 from tests.admin.conftest import LIST, Account, Care, text_of
 from tests.machines import Booking
+from tests.testapp.models import Order
 from timeline import Machine, Timeline, after, daily, task
+from timeline.admin import timeline_pages
+from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import State
+from timeline.models import TimelineRun
 from timeline.policy import TimelinePolicy
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 
 INVENTORY = reverse("admin:timeline_scheduledtask_inventory")
 CARE = reverse("admin:timeline_scheduledtask_timeline", args=["care"])
+
+
+def _greet(self, order): ...
+
+
+_greet.__name__ = "greet"
+LATER = task(after(days=9))(_greet)
 
 
 class Nightly(Timeline):
@@ -87,6 +98,48 @@ class TestAll:
         assert "in shadow" in page
         assert "machine" in page
 
+    def test_can_show_those_alone_that_a_clock_starts(self, operator):
+        with only_timelines(Nightly, Care):
+            every, few = (text_of(operator.get(INVENTORY, given)) for given in ({}, {"starts": "clock"}))
+        with only_timelines(Care):
+            without = text_of(operator.get(INVENTORY))
+
+        assert 'id="care"' in every
+        assert 'id="nightly"' in few
+        assert 'id="care"' not in few
+        assert '<a href="?starts=clock" aria-current="true">By the clock only</a>' in few
+        assert "By the clock only" not in without
+
+    def test_says_how_the_last_run_ended_and_how_many_of_its_tasks_failed(self, operator, order, about, now, clock):
+        other = Order.objects.create()
+        for each in (order, other):
+            emit("order.placed", each)
+        emit("order.returned", order)
+        clock.advance(hours=1)
+        emit("order.returned", other)
+        for each, tasks in ((order, 3), (other, 2)):
+            run = TimelineRun.objects.for_entity(each).get()
+            for number in range(tasks):
+                failed = {"state": State.DISCARDED, "reason_code": "error", "finished_at": now}
+                about(each, run=run, task_key="care.call", occurrence=str(number), **failed)
+
+        response = operator.get(INVENTORY)
+
+        assert f"last {now + timedelta(hours=1):%a %Y-%m-%d %H:%M}: returned" in text_of(response)
+        assert "2 tasks failed, care" in links(response, "tl-tally")
+        assert f"last {now + timedelta(hours=1):%a %Y-%m-%d %H:%M}: returned" in text_of(operator.get(CARE))
+
+    def test_counts_open_tasks_that_the_code_does_not_have(self, operator, order, about):
+        for hours in (1, 2):
+            about(order, hours, task_key="care.dropped")
+        about(order, 1, task_key="care.dropped", state=State.COMPLETED)
+
+        page = text_of(operator.get(INVENTORY))
+
+        plan = reverse("admin:timeline_scheduledtask_plan")
+        assert f'<a class="tl-tally tl-t-overdue" href="{plan}?timeline=care">2 orphaned</a>' in page
+        assert "2 open tasks have no code here any more." in text_of(operator.get(CARE))
+
     def test_counts_lead_to_lists_of_just_these(self, operator, rows):
         found = links(operator.get(INVENTORY), "tl-tally")
 
@@ -105,7 +158,7 @@ class TestAll:
             assert "There are no timelines." in text_of(operator.get(INVENTORY))
 
     def test_takes_as_many_statements_for_many_tasks(self, operator, rows, about, order, django_assert_num_queries):
-        with django_assert_num_queries(6) as few:
+        with django_assert_num_queries(7) as few:
             operator.get(INVENTORY)
         for _ in range(20):
             about(order, state=State.DISCARDED)
@@ -173,6 +226,26 @@ class TestOne:
 
         assert page.index("<h2>Picture</h2>") < page.index("<h2>States</h2>") < page.index("<dt>shut</dt>")
 
+    def test_says_how_many_of_its_oldest_runs_may_differ(self, operator, clock, monkeypatch):
+        for number in range(3):
+            emit("order.placed", Order.objects.create(pk=number + 1))
+
+        assert "No open run differs from it." in text_of(operator.get(CARE))
+        with only_timelines(type("Later", (Timeline,), {"name": "care", "entity": "testapp.Order", "greet": LATER})):
+            whole = text_of(operator.get(CARE))
+            monkeypatch.setattr(timeline_pages, "OLDEST", 2)
+            part = text_of(operator.get(CARE))
+
+        assert "3 of 3 open runs may differ from it." in whole
+        assert "2 of the 2 oldest open runs may differ from it; the others were not looked at." in part
+
+    def test_takes_at_most_twelve_statements_by_a_clock(self, operator, now, django_assert_max_num_queries):
+        with only_timelines(Nightly):
+            recur(NextBeginnings(), now=now, using="default")
+            for where in (INVENTORY, CARE.replace("care", "nightly")):
+                with django_assert_max_num_queries(12):
+                    assert operator.get(where).status_code == 200
+
     def test_leads_to_its_plan(self, operator):
         assert f"{reverse('admin:timeline_scheduledtask_plan')}?timeline=care" in text_of(operator.get(CARE))
 
@@ -180,7 +253,7 @@ class TestOne:
         assert operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["nothing"])).status_code == 404
 
     def test_takes_as_many_statements_for_many_tasks(self, operator, rows, about, order, django_assert_num_queries):
-        with django_assert_num_queries(8) as few:
+        with django_assert_num_queries(9) as few:
             operator.get(CARE)
         for _ in range(20):
             about(order, state=State.DISCARDED)

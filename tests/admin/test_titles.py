@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from html import unescape
+from urllib.parse import urlencode
+
 import pytest
 from django.urls import reverse
 from django.utils.translation import gettext_lazy
@@ -9,11 +12,12 @@ from django.utils.translation import gettext_lazy
 from tests.admin.conftest import ENTITY, LIST, detail, text_of
 from timeline import Timeline, after, task
 from timeline.lifecycle import State
-from timeline.models import ref_of
+from timeline.models import ScheduledTask, ref_of
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 
 WELCOME = reverse("admin:timeline_scheduledtask_timeline", args=["welcome"])
+ALL = reverse("admin:timeline_scheduledtask_inventory")
 DEAD = reverse("admin:timeline_scheduledtask_dead")
 WHAT_IF = reverse("admin:timeline_scheduledtask_what_if")
 TITLE = "Greet &lt;them&gt;"
@@ -24,6 +28,8 @@ class Welcome(Timeline):
     entity = "testapp.Order"
     name = "welcome"
     starts_on = "order.placed"
+    exits = {"order.returned": "returned"}
+    titles = {"order.placed": "They <bought>", "order.returned": "They sent it back", "returned": "all over"}
 
     @task(
         after(days=3),
@@ -121,3 +127,27 @@ class TestTitles:
         page = text_of(operator.get(reverse("admin:timeline_scheduledtask_health")))
 
         assert f"1 task {TITLE} (welcome.greet) was discarded" in page
+
+
+class TestTitlesOfNames:
+    """Of events and exits."""
+
+    def test_are_on_the_page_of_the_timeline_and_in_the_list_of_all(self, operator, run):
+        assert "▸ They &lt;bought&gt; (order.placed)" in text_of(operator.get(WELCOME))
+        assert "■ They sent it back (order.returned) → all over (returned)" in text_of(operator.get(WELCOME))
+        assert "They &lt;bought&gt; (order.placed)" in text_of(operator.get(ALL))
+
+    def test_are_on_the_pages_of_an_entity_and_of_its_tasks(self, operator, run, order):
+        emit("order.returned", order)
+
+        page = text_of(operator.get(ENTITY, ref_of(order)._asdict()))
+
+        assert 'They &lt;bought&gt;</span> <span class="tl-quiet tl-key">order.placed</span>' in page
+        assert '<td class="tl-long">all over (returned)</td>' in page
+        for task_page in (operator.get(detail(each)) for each in ScheduledTask.objects.all()):
+            assert "exit “all over (returned)”" in unescape(text_of(task_page))
+
+    def test_are_beside_what_may_be_tried(self, operator, run, order):
+        page = text_of(operator.get(f"{WHAT_IF}?{urlencode(ref_of(order)._asdict())}"))
+
+        assert '<option value="order.returned" label="They sent it back">' in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils.translation import gettext_lazy
 
 from tests.api.test_tasks import problem
 from timeline import Machine, Timeline, after, task
@@ -18,6 +19,7 @@ class Door(Machine):
     starts_on = "door.made"
     initial = "shut"
     table = {"shut": {"door.opened": "open"}, "open": {"door.shut": "shut", "door.broken": "broken"}, "broken": {}}
+    titles = {"open": "wide open", "door.shut": gettext_lazy("Yes"), "broken": "beyond repair"}
 
     @task(after(days=5))
     def oil(self, user): ...
@@ -105,6 +107,7 @@ class TestEntity:
             None,
         )
         assert machine["takes"] == ["door.broken", "door.shut"]
+        assert machine["titles"] == {"open": "wide open", "door.shut": "Yes"}
         assert machine["entity"] == {"label": "accounts.user", "id": str(made.pk)}
         assert [(move["seq"], move["to_state"], move["actor"]) for move in machine["moves"]] == [
             (0, "shut", "bob"),

@@ -18,6 +18,8 @@ class Courtesy(Timeline):
 
     entity = "accounts.User"
     starts_on = "account.seen"
+    exits = {"account.left": "left"}
+    titles = {"left": gettext_lazy("Yes")}
 
     @task(after(days=3), title=gettext_lazy("Yes"))
     def greet(self, user):
@@ -46,6 +48,13 @@ class TestTitles:
         found = by_staff.client.get(f"{ROOT}/tasks/", headers={"accept-language": "de"}).json()["results"]
 
         assert {each["task"]: each["title"] for each in found} == {"courtesy.greet": "Ja", "courtesy.plain": ""}
+
+    def test_are_of_the_exit_that_ended_a_run(self, by_staff, run, ada):
+        emit("account.left", ada)
+
+        found = by_staff.client.get(f"{ROOT}/tasks/", {"state": "cancelled"}, headers={"accept-language": "de"})
+
+        assert {(each["reason"], each["reason_title"]) for each in found.json()["results"]} == {("left", "Ja")}
 
     def test_have_the_description_beside_them_in_the_detail(self, by_staff, run):
         told = by_staff.get(f"tasks/{run.tasks.get(task_key='courtesy.greet').pk}/").json()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 import pytest
 from django.utils import translation
 from django.utils.functional import lazystr
 from django.utils.translation import gettext_lazy
 
-from timeline import Timeline, after, task
+from timeline import Machine, Timeline, after, task
 from timeline.definition.names import LONGEST_TITLE, first_paragraph
 from timeline.exceptions import DefinitionError
 from timeline.features.steps.declaration import code_of
@@ -27,6 +29,23 @@ def titled(title):
             """
 
     return Reminding
+
+
+class Where(StrEnum):
+    OPEN = "open"
+
+
+def named(names):
+    class Returning(Timeline):
+        entity = "testapp.Order"
+        starts_on = "order.placed"
+        exits = {"order.returned": "returned"}
+        titles = names
+
+        @task(after(days=1))
+        def mail(self, order): ...
+
+    return Returning
 
 
 class TestTitle:
@@ -70,3 +89,54 @@ class TestDoc:
 
     def test_is_the_first_paragraph_in_one_line(self):
         assert titled("").mail.doc == "Say that it is near."
+
+
+class TestTitlesOfNames:
+    """Of events, states and exits."""
+
+    def test_are_said_in_the_language_of_the_moment_beside_the_name(self):
+        definition = named({"order.returned": gettext_lazy("Yes"), "returned": "It came back"}).definition
+
+        assert definition.title_of("order.returned") == "Yes"
+        assert definition.titled("returned") == "It came back (returned)"
+        assert definition.titled("order.placed") == "order.placed"
+        with translation.override("de"):
+            assert definition.titled("order.returned") == "Ja (order.returned)"
+
+    def test_are_of_states_and_events_of_a_machine_too_which_may_be_members_of_an_enum(self):
+        class Door(Machine):
+            entity = "testapp.Order"
+            starts_on = "door.made"
+            initial = "shut"
+            table = {"shut": {"door.opened": "open"}, "open": {}}
+            titles = {Where.OPEN: "wide open", "door.opened": "somebody went in"}
+
+        assert Door.definition.titled("open") == "wide open (open)"
+        assert Door.definition.title_of("door.opened") == "somebody went in"
+
+    def test_of_what_the_timeline_does_not_have_are_refused_with_the_name_that_is_meant(self):
+        with pytest.raises(
+            DefinitionError, match=r"Returning: has a title for 'order.retuned'.*Did you mean 'order.returned'\?"
+        ):
+            named({"order.retuned": "It came back"})
+        with pytest.raises(DefinitionError, match=r"Name an event, a state or an exit of it; a task has its title in"):
+            named({"mail": "Remind"})
+
+    @pytest.mark.parametrize("titles", ["order.returned", ["order.returned"], None])
+    def test_have_to_be_a_dict(self, titles):
+        with pytest.raises(DefinitionError, match=r"Returning: has titles = .*Use a dict"):
+            named(titles)
+
+    def test_have_to_be_lines_of_text(self):
+        with pytest.raises(DefinitionError, match=r"has title = 7 for 'returned'. Use text of one line"):
+            named({"returned": 7})
+
+    def test_leave_a_task_that_is_called_so(self):
+        class Books(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1))
+            def titles(self, order): ...
+
+        assert list(Books.definition.tasks) == ["titles"]
+        assert Books.definition.titles == {}

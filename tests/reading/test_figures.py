@@ -32,7 +32,7 @@ def _figures(db):
 @pytest.mark.usefixtures("_figures")
 class TestSpans:
     def test_sum_up_tasks_by_the_hour_the_oldest_first(self):
-        found = spans(figures(hours=24, now=NOW, using="default"), hours=24, step=1, now=NOW)
+        found = spans(figures(hours=24, now=NOW, using="default"), hours=24, width=1, now=NOW)
 
         assert len(found) == 24
         assert (found[0].begins, found[-1].begins) == (NOW.replace(minute=0) - 23 * HOUR, NOW.replace(minute=0))
@@ -47,19 +47,19 @@ class TestSpans:
         assert found[20].late_p50 is None
 
     def test_are_of_several_hours(self):
-        found = spans(figures(hours=168, now=NOW, using="default"), hours=168, step=6, now=NOW)
+        found = spans(figures(hours=168, now=NOW, using="default"), hours=168, width=6, now=NOW)
 
         assert len(found) == 28
         assert sum(span.completed for span in found) == 115
 
     def test_are_of_one_task(self):
-        found = spans(figures(hours=24, now=NOW, using="default"), hours=24, step=1, task_key="trial.expire", now=NOW)
+        found = spans(figures(hours=24, now=NOW, using="default"), hours=24, width=1, task_key="trial.expire", now=NOW)
 
         assert sum(span.completed for span in found) == 2
 
     def test_take_one_statement(self, django_assert_num_queries):
         with django_assert_num_queries(1):
-            spans(figures(hours=168, now=NOW, using="default"), hours=168, step=6, now=NOW)
+            spans(figures(hours=168, now=NOW, using="default"), hours=168, width=6, now=NOW)
 
 
 @pytest.mark.usefixtures("_figures")

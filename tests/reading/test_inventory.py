@@ -121,7 +121,7 @@ class TestInventory:
 
         assert listed()["delivery"].tasks[0].dead_letters == 0
 
-    def test_takes_two_statements_and_three_for_clocks_however_much_there_is(self, clock):
+    def test_takes_two_statements_and_two_for_clocks_however_much_there_is(self, clock):
         for _ in range(12):
             start("delivery", Order.objects.create())
         clock.advance(days=2)
@@ -129,7 +129,7 @@ class TestInventory:
         with CaptureQueriesContext(connection) as asked:
             listed()
 
-        assert len(asked) == 5
+        assert len(asked) == 4
 
     def test_is_empty_where_there_are_no_timelines(self):
         with only_timelines():
@@ -197,7 +197,7 @@ class TestCommand:
 
         assert "## delivery" in lines
         assert "Ships what was ordered \\| and tells." in lines
-        assert "- Exits: order.closed (closed)" in lines
+        assert "- Exits: order.closed → closed" in lines
         assert "| ship: Give it to the carrier. | 1 day after the start of the run | – | – | – |" in lines
 
     def test_prints_plain_data(self, clock):

@@ -62,6 +62,65 @@ class TestExplain:
         assert "Its run" not in explain(make_task())
 
 
+class TestTitles:
+    """What people call states, events and exits stands before their names."""
+
+    @pytest.fixture(autouse=True)
+    def _named(self):
+        class Gate(Machine):
+            entity = "testapp.Order"
+            starts_on = "gate.made"
+            initial = "shut"
+            table = {"shut": {"gate.opened": "open"}, "open": {}}
+            exits = {"order.returned": "gone"}
+            titles = {
+                "shut": "locked",
+                "gate.made": "it was built",
+                "gate.opened": "somebody came",
+                "gone": "taken down",
+                "order.returned": "it was sent back",
+            }
+
+            @task(after(days=5))
+            def oil(self, order): ...
+
+        with only_timelines(Gate):
+            yield
+
+    def test_are_in_what_explain_tells(self, order, clock):
+        emit("gate.made", order)
+        emit("order.returned", order)
+
+        told = explain(ScheduledTask.objects.get())
+
+        assert "with the event it was built (gate.made)." in told
+        assert "Its run is locked (shut) since" in told
+        assert "the run ended by the exit “taken down (gone)”" in told
+
+    def test_are_in_how_a_machine_came_where_it_is(self, order, capsys):
+        emit("gate.made", order)
+
+        call_command("timeline_explain", "testapp.order", str(order.pk))
+
+        told = capsys.readouterr().out
+        assert "is locked (shut) since" in told
+        assert "It takes somebody came (gate.opened)." in told
+        assert "locked (shut) (it was built (gate.made))" in told
+
+    def test_are_beside_the_names_for_programs(self, order, now):
+        emit("gate.made", order)
+
+        [line] = machine_lines(TimelineRun.objects.all(), people=lambda _run: True, using="default")
+        [entry] = inventory(now=now, using="default")
+
+        assert line.titles == {"gate.made": "it was built", "gate.opened": "somebody came", "shut": "locked"}
+        assert entry.exits == {"order.returned": "gone"}
+        assert entry.titles["gone"] == "taken down"
+        assert entry.states[0].lines == ["somebody came (gate.opened) → open"]
+        assert entry.states[0].title == "locked"
+        assert entry.starts[0].said == "it was built (gate.made)"
+
+
 class TestCommand:
     def test_says_where_machines_are_and_how_they_came_there(self, order, clock, capsys):
         emit("door.made", order, actor="ada")

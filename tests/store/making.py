@@ -109,7 +109,7 @@ def move_at_once(tasks: Tasks, moves: Moves, _common: Move) -> Made:
         "occurred_at": NOW,
         "recorded_at": NOW,
     }
-    going = store.Going([store.MoveStep(run, "here", "", None)], event="stays", actor="", now=NOW, using="default")
+    going = store.Going([store.NewState(run, "here", "", None)], event="stays", actor="", now=NOW, using="default")
     writes = [write_of(task, move) for task, move in zip(tasks, moves, strict=True) if move is not None]
     about = {"entity_label": run.entity_label, "entity_id": run.entity_id}
     one_trip.move_at_once(going, event | about, writes, [], now=NOW, using="default")

@@ -14,7 +14,7 @@ from tests.triggers import drop_trigger
 from timeline.exceptions import MoveNotAllowed, WrongEntity, WrongIsolation
 from timeline.features.machines.edges import see_edges
 from timeline.features.machines.store import (
-    MoveStep,
+    NewState,
     can_read_ahead,
     last_moved,
     lock_entity_to_move,
@@ -176,7 +176,7 @@ class TestGuardEntry:
 
     def test_lets_who_moved_it_be_blanked(self, order, now):
         run = placed(order, S.CREATED)
-        move_runs([MoveStep(run, S.VALIDATING, "CREATED", None)], event="a", actor="ada", now=now, using="default")
+        move_runs([NewState(run, S.VALIDATING, "CREATED", None)], event="a", actor="ada", now=now, using="default")
 
         assert update(ENTRY, RunEntry.objects.get(seq=1), actor="").actor == ""
 
@@ -192,7 +192,7 @@ class TestMoveRuns:
         run = placed(order, S.CREATED, started_at=now)
 
         [done] = move_runs(
-            [MoveStep(run, S.VALIDATING, "CREATED", None)],
+            [NewState(run, S.VALIDATING, "CREATED", None)],
             event="booking.submitted",
             actor="ada",
             now=later,
@@ -213,7 +213,7 @@ class TestMoveRuns:
             setattr(run, name, value)
 
         with pytest.raises(MoveNotAllowed), transaction.atomic():
-            move_runs([MoveStep(run, S.VALIDATING, "", None)], event="x", actor="", now=now, using="default")
+            move_runs([NewState(run, S.VALIDATING, "", None)], event="x", actor="", now=now, using="default")
 
         assert RunEntry.objects.count() == 1
 

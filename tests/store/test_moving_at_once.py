@@ -13,7 +13,7 @@ from timeline import reasons
 from timeline.exceptions import MoveNotAllowed
 from timeline.features.machines.edges import see_edges
 from timeline.features.machines.one_trip import LATER, fits, function_text, move_at_once
-from timeline.features.machines.store import Going, MoveStep
+from timeline.features.machines.store import Going, NewState
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, LogEntry, RunEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit
@@ -54,7 +54,7 @@ def event_of(run, now, **columns):
 
 
 def going(run, now, target=S.VALIDATING, cause=None):
-    steps = [MoveStep(run, str(target), "CREATED", cause)]
+    steps = [NewState(run, str(target), "CREATED", cause)]
     return Going(steps, event="validated", actor="ada", now=now, using="default")
 
 
@@ -152,7 +152,7 @@ class TestMirror:
 
     def leaving(self, run, now, **columns):
         event = event_of(run, now, name="trip.left", **columns)
-        steps = [MoveStep(run, "UNDER_WAY", "PLANNED", event["id"])]
+        steps = [NewState(run, "UNDER_WAY", "PLANNED", event["id"])]
         said = Going(steps, event="trip.left", actor="ada", now=now, using="default")
         return move_at_once(said, event, [], [], now=now, using="default")
 

@@ -69,7 +69,7 @@ class TestDyingBeforeTheSignal:
 
     def test_soon_after_a_deploy_costs_no_run_either(self, dying):
         """Rounds begin where the process that polls began, not where its first round does."""
-        Sweeper("default").step(timezone.now)
+        Sweeper("default").turn(timezone.now)
         dying("create")
 
         sweep_all()

@@ -20,7 +20,7 @@ def send(sender, poster):
     """Let it look at the database some times, and wait for what comes of that."""
     for _turn in range(20):
         sender._next_look = 0.0
-        sender.step(poster)
+        sender.turn(poster)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The embedded worker: what it runs, and what a step of it costs."""
+"""The embedded worker: what it runs, and what a turn of it costs."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ class TestPoll:
 
 class TestStep:
     def test_needs_few_statements_when_there_is_nothing(self, settings):
-        """An idle worker makes one step in a poll interval."""
+        """An idle worker makes one turn in a poll interval."""
         worker = Worker("default")
-        worker.step()  # Rescues too, which it does every ten seconds.
+        worker.turn()  # Rescues too, which it does every ten seconds.
         worker._next_round = 0.0
 
         with CaptureQueriesContext(connection) as idle:
-            worker.step()
+            worker.turn()
         with CaptureQueriesContext(connection) as woken:
-            worker.step()
+            worker.turn()
 
         assert len(idle) <= 9
         assert len(woken) < len(idle)
@@ -128,11 +128,11 @@ class TestStep:
 
     def test_finds_what_somebody_else_has_made_available(self, order):
         worker = Worker("default")
-        worker.step()
+        worker.turn()
         schedule("jobs.first", order, at=just_now())
         poll.stage(now=story_now("default"), using="default")
 
-        worker.step()
+        worker.turn()
 
         assert effects() == ["first"]
 
@@ -145,6 +145,6 @@ class TestStep:
         times = cycle([now + timedelta(minutes=2), now])
 
         with story_time(lambda: next(times)):
-            pause = worker.step()
+            pause = worker.turn()
 
         assert worker.ran or pause <= timedelta(minutes=1)

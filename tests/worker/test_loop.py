@@ -103,7 +103,7 @@ class Counting(Loop):
     steps = 0
     last = 0.0  # When the last one began.
 
-    def step(self) -> timedelta:
+    def turn(self) -> timedelta:
         self.last = time.monotonic()
         self.steps += 1
         return timedelta(minutes=10)
@@ -176,8 +176,8 @@ class TestWakingUp:
 
     def test_does_not_hurry_on_one_whose_database_failed(self, at_work):
         class Failing(Counting):
-            def step(self) -> timedelta:
-                super().step()
+            def turn(self) -> timedelta:
+                super().turn()
                 raise OperationalError("the server has gone away")
 
         loop = at_work(Failing("default"))

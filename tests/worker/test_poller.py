@@ -89,7 +89,7 @@ class TestPoller:
     def test_sleeps_one_poll_interval_at_most(self, order, settings):
         settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=100)}
 
-        assert Poller("default", Post()).step() == timedelta(milliseconds=100)
+        assert Poller("default", Post()).turn() == timedelta(milliseconds=100)
 
     def test_does_not_sleep_while_there_is_more_to_send(self, order, settings):
         """Its time for one poll is up after the first claim; what is left does not wait for another interval."""
@@ -99,7 +99,7 @@ class TestPoller:
         post = Post()
         poller = Poller("default", post)
 
-        assert poller.step() == timedelta(0)
+        assert poller.turn() == timedelta(0)
         assert len(post.sent) == 2
 
     def test_goes_on_after_the_broker_was_down(self, order, settings, caplog):

@@ -64,14 +64,14 @@ class TestAProcessThatPolls:
         assert ScheduledTask.objects.get().scheduled_at == drifted
 
     def test_sweeps_as_a_poller(self, drifted, at_once):
-        Poller("default", ThreadWatch()).step()
+        Poller("default", ThreadWatch()).turn()
 
         assert ScheduledTask.objects.get().scheduled_at == drifted
 
     def test_lets_a_worker_run_what_is_due_before(self, monkeypatch):
         """A step takes longer than most tasks do."""
         seen = []
-        monkeypatch.setattr(Sweeper, "step", lambda self, clock: seen.append(ScheduledTask.objects.get().state))
+        monkeypatch.setattr(Sweeper, "turn", lambda self, clock: seen.append(ScheduledTask.objects.get().state))
         start("delivery", Order.objects.create(ships_at=timezone.now() - timedelta(minutes=1)))
 
         Worker("default").poll()
@@ -84,15 +84,15 @@ class TestStep:
         sweeper = Sweeper("default")
 
         with django_assert_num_queries(0):
-            sweeper.step(lambda: story_now("default"))
+            sweeper.turn(lambda: story_now("default"))
 
     def test_outlives_what_the_database_refuses(self, drifted, at_once, caplog):
         """Tables of a release that has not migrated yet, say: polls go on."""
         sweeper = Sweeper("default")
 
         with refusing_sweeps():
-            sweeper.step(lambda: story_now("default"))
-        sweeper.step(lambda: story_now("default"))
+            sweeper.turn(lambda: story_now("default"))
+        sweeper.turn(lambda: story_now("default"))
 
         assert "The sweep failed" in caplog.text
         assert ScheduledTask.objects.get().scheduled_at == drifted
@@ -114,7 +114,7 @@ class TestFigures:
         monkeypatch.setattr("timeline.features.maintenance.hooks.roll_up", lambda **given: counted.append(given))
         sweeper = Sweeper("default")
 
-        sweeper.step(lambda: now)
+        sweeper.turn(lambda: now)
 
         assert [given["using"] for given in counted] == ["default"]
 
@@ -134,7 +134,7 @@ class TestFigures:
         for _ in range(200):
             ended()
             sweeper._next = 0.0
-            sweeper.step(lambda: now)
+            sweeper.turn(lambda: now)
             if not Figure.objects.filter(hour__lt=now - timedelta(days=1)).exists():
                 break
 

@@ -60,6 +60,7 @@ class Item(NamedTuple):
         stands: Whether it would run as things stand, in words; empty: it has no guards.
         held: Until when it is on hold, in words; empty: it is not.
         verbs: What who looks may say to what it asks for, with the words of the buttons.
+        title: What people call an event.
     """
 
     key: str
@@ -73,6 +74,7 @@ class Item(NamedTuple):
     stands: str = ""
     held: str = ""
     verbs: Sequence[tuple[Action, StrPromise]] = ()
+    title: str = ""
 
     @property
     def full_key(self) -> str:
@@ -81,8 +83,10 @@ class Item(NamedTuple):
 
     @property
     def called(self) -> Called:
-        """How people call it; events have no titles."""
-        return Called("", self.key, "", self.key) if self.state == EVENT else called(self.full_key)
+        """How people call it."""
+        if self.state == EVENT:
+            return Called(self.title, self.key, "", f"{self.title} ({self.key})" if self.title else self.key)
+        return called(self.full_key)
 
 
 class Read(NamedTuple):
@@ -146,7 +150,18 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
     )
     items += [as_foreseen(outlook) for outlook in outlooks]
     label, lane = pgettext("timeline", "event"), pgettext("timeline", "Events")
-    items += [Item(event.name, event.occurred_at, EVENT, label, "", lane=lane) for event in read.events]
+    items += [
+        Item(
+            event.name,
+            event.occurred_at,
+            EVENT,
+            label,
+            "",
+            lane=lane,
+            title=registry.title_of_event(event.name, about.ref.label),
+        )
+        for event in read.events
+    ]
     holds = {item.task.pk: [hold for hold in read.holds if covers(hold, item.task)] for item in items if item.task}
     items = [with_what_is_in_the_way(item, holds[item.task.pk], reader) if item.task else item for item in items]
     ahead = [item.task for item in items if item.task and item.state in OPEN]

@@ -178,10 +178,10 @@ class HealthPages(Pages):
 
     def _figures(self, request: HttpRequest, now: datetime) -> dict[str, Any]:
         span = request.GET.get("span", "")
-        hours, step = SPANS.get(span, SPANS[""])
+        hours, width = SPANS.get(span, SPANS[""])
         task = request.GET.get("task", "").replace("\x00", "")[:200]
         rows = figures(hours=hours, now=now, using=self.alias)
-        known = spans(rows, hours=hours, step=step, task_key=task, now=now)
+        known = spans(rows, hours=hours, width=width, task_key=task, now=now)
         where = {"span": span} if span in SPANS and span else {}
         return {
             "plots": plots(known, zone=timezone.get_current_timezone()),

@@ -63,6 +63,7 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "entity_view": OF_ENTITY | {"span"},
     "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
+    "inventory_view": frozenset({"starts"}),
     "matching_view": _LIST | {"action"},
     "people_view": frozenset({"machine", "after"}),
     "redrive_view": frozenset({"cause", "group"}),

@@ -16,7 +16,7 @@ from timeline.features.recurring.reading import schedule_of
 from timeline.models import LogEntry
 from timeline.reading.explanation import first_due, outlook, story_so_far
 from timeline.reading.masks import masked_entry
-from timeline.reading.reason_texts import retold
+from timeline.reading.reason_texts import told_reason
 from timeline.registry import registry
 from timeline.told_times import told_apart
 
@@ -67,7 +67,7 @@ def telling(
         "trace": rows,
         "trace_is_cut": trace_is_cut,
         "compared": compared(attempts[-SHOWN:], asked),
-        "log": [(entry, changed(entry), retold(entry)) for entry in entries[-SHOWN:]],
+        "log": [(entry, changed(entry), told_reason(entry, task.timeline)) for entry in entries[-SHOWN:]],
         "schedule": schedule_of(task.timeline, now=now) if task.run_id else "",
         "is_declared": any(known.name == task.timeline for known in registry),
         "run_ended": reader.end_of(task.run) if task.run else "",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -11,19 +11,25 @@ from urllib.parse import urlencode
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.pages import Pages, policy_of
+from timeline.admin.subject import Reader
 from timeline.definition.names import first_paragraph
+from timeline.dialects import dialect_of
 from timeline.features.machines.pictures import machine_picture
+from timeline.features.plans.drift_query import look_at_oldest
 from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots, told_there
 from timeline.lifecycle import ReasonCode
+from timeline.models import TimelineRun
 from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
+from timeline.reading.last_runs import LastRun, last_runs
 from timeline.reading.picture_shapes import Chip
 from timeline.reading.tallies import tallies
 from timeline.reading.timeline_pictures import starts_of, timeline_picture
 from timeline.registry import registry
+from timeline.store.multi_query import Words
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -31,10 +37,16 @@ if TYPE_CHECKING:
 
 
 SLOTS: Final = 5  # Of the clock, that are told.
+OLDEST: Final = 1_000  # Runs that are compared with what their timeline says now.
+BY_CLOCK: Final = "clock"  # The choice of only those timelines that a clock starts.
 
 
 class Line(NamedTuple):
-    """A timeline in the table of all; None for ``runs``: they are not told, for ``next_at``: no clock starts it."""
+    """
+    A timeline in the table of all; None for ``runs`` and ``last``: they are not told, for ``next_at``: no clock starts it.
+
+    ``orphans``: open tasks that its code does not have any more.
+    """
 
     name: str
     entity: str
@@ -45,40 +57,63 @@ class Line(NamedTuple):
     starts: list[str]
     chips: list[Chip]
     runs: RunTally | None
+    last: ToldRun | None
+    orphans: Amount | None
     next_at: datetime | None
     next_there: str
+
+
+class ToldRun(NamedTuple):
+    """The run that has ended last: when and how, and a count of those of its tasks that failed."""
+
+    at: datetime | None
+    how: str
+    failed: Chip | None
 
 
 class TimelinePages(Pages):
     """For who may view all tasks: what is counted is counted among those that the policy lets them see."""
 
     def inventory_view(self, request: HttpRequest) -> HttpResponse:
-        """Show all timelines, by name."""
-        now = self.now_of(request)
-        known = sorted(registry, key=lambda definition: definition.name)
-        counted = self._counted(request, known, now, reasons=False)
+        """Show all timelines, by name, or those that a clock starts."""
+        self._refuse_others(request)
+        now, [there] = self.now_and(request, [Words(dialect_of(self.alias).sql("task_keys_there"))])
+        every = sorted(registry, key=lambda definition: definition.name)
+        chosen = BY_CLOCK if request.GET.get("starts") == BY_CLOCK else ""
+        known = [definition for definition in every if definition.recurring] if chosen else every
+        counted = self._counted(request, known, now, reasons=False, there=there)
         following = next_runs(known, using=self.alias)
-        lines = [self._line(definition, counted, following.get(definition.name, Next()), now) for definition in known]
+        last = last_runs([definition.name for definition in known], using=self.alias) if counted.runs else {}
+        told = {name: self._told_run(request, run) for name, run in last.items()}
         context = {
-            "lines": lines,
+            "lines": [self._line(each, counted, following.get(each.name, Next()), told, now) for each in known],
             "with_runs": bool(counted.runs),
+            "chosen": chosen,
+            "choices": [("", pgettext("timeline", "All")), (BY_CLOCK, _("By the clock only"))],
+            "has_clocks": any(definition.recurring for definition in every),
         }
         return self.page(request, "inventory", pgettext("timeline", "Timelines"), now, context)
 
     def timeline_view(self, request: HttpRequest, name: str) -> HttpResponse:
         """Show one: its picture, how its tasks stand and went, and what its code says."""
+        self._refuse_others(request)
         definition = next((known for known in registry if known.name == name), None)
-        now = self.now_of(request)
-        counted = self._counted(request, [definition] if definition else [], now, reasons=True)
         if definition is None:
             raise Http404(_("There is no such timeline."))
-        [entry] = inventory([definition], now=now, using=self.alias)
+        last = TimelineRun.objects.using(self.alias).of_timeline(name).last_ended()[:1]
+        now, [there, ended] = self.now_and(request, [Words(dialect_of(self.alias).sql("task_keys_there")), last])
+        counted = self._counted(request, [definition], now, reasons=True, there=there)
+        following = next_runs([definition], using=self.alias)
+        [entry] = inventory([definition], following=following, now=now, using=self.alias)
         chips = {task: list(self._of_task(definition.task_key(task), counted)) for task in definition.tasks}
         context: dict[str, Any] = {
             "each": entry,
             "tasks": [(task, chips[task.name]) for task in entry.tasks],
-            "slots": [(at, _there(definition, at)) for at in self._slots(definition, now)],
+            "slots": [(at, _there(definition, at)) for at in _slots(definition, following.get(name, Next()).past, now)],
             "runs": counted.runs.get(name),
+            "last": self._told_run(request, LastRun(ended[0], 0)) if ended and counted.runs else None,
+            "orphans": counted.orphans.get(name),
+            "oldest": look_at_oldest(definition, most=OLDEST, now=now, using=self.alias) if counted.runs else None,
             "of_timeline": self._list(timeline=name),
         }
         if definition.machine is not None:
@@ -87,14 +122,33 @@ class TimelinePages(Pages):
             context["picture"] = timeline_picture(definition, chips)
         return self.page(request, "timeline", name, now, context)
 
-    def _counted(self, request: HttpRequest, known: list[Definition], now: datetime, *, reasons: bool) -> Tallies:
-        """Count what they may see. Runs are told only where the policy shows such a person all tasks."""
+    def _refuse_others(self, request: HttpRequest) -> None:
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        sees_all = type(policy_of(request)).visible is TimelinePolicy.visible
-        return tallies(known, self.visible(request), reasons=reasons, runs=sees_all, now=now)
 
-    def _line(self, definition: Definition, counted: Tallies, following: Next, now: datetime) -> Line:
+    def _counted(
+        self, request: HttpRequest, known: list[Definition], now: datetime, *, reasons: bool, there: list[str]
+    ) -> Tallies:
+        """
+        Count what they may see. Runs are told only where the policy shows such a person all tasks. ``there``: keys that rows
+        have.
+        """
+        sees_all = type(policy_of(request)).visible is TimelinePolicy.visible
+        orphans = {key for key in there if key.partition(".")[0] in {each.name for each in known}}
+        orphans -= {each.task_key(name) for each in known for name in each.tasks}
+        seen = self.visible(request)
+        return tallies(known, seen, reasons=reasons, runs=sees_all, orphans=sorted(orphans), now=now)
+
+    def _told_run(self, request: HttpRequest, last: LastRun) -> ToldRun:
+        failed, name = None, last.run.timeline
+        if last.failed:
+            said = ngettext("%(count)d task failed", "%(count)d tasks failed", last.failed) % {"count": last.failed}
+            failed = Chip(said, "failed", self._list(timeline=name, state="discarded"), f"{said}, {name}")
+        return ToldRun(last.run.ended_at, Reader(policy_of(request), request.user).end_of(last.run), failed)
+
+    def _line(
+        self, definition: Definition, counted: Tallies, following: Next, last: Mapping[str, ToldRun], now: datetime
+    ) -> Line:
         next_at = (following.begins_at or next_slot(definition.recurring, now=now)) if definition.recurring else None
         return Line(
             name=definition.name,
@@ -106,16 +160,11 @@ class TimelinePages(Pages):
             starts=starts_of(definition),
             chips=list(self._chips(counted.of(definition), definition.name, {"timeline": definition.name})),
             runs=counted.runs.get(definition.name),
+            last=last.get(definition.name),
+            orphans=counted.orphans.get(definition.name),
             next_at=next_at,
             next_there=_there(definition, next_at),
         )
-
-    def _slots(self, definition: Definition, now: datetime) -> list[datetime]:
-        """The next slots: those whose runs have begun early, or were ended, are over."""
-        if definition.recurring is None:
-            return []
-        past = next_runs([definition], using=self.alias).get(definition.name, Next()).past
-        return list(islice(next_slots(definition.recurring, now=max(now, past or now)), SLOTS))
 
     def _of_task(self, key: str, counted: Tallies) -> Iterator[Chip]:
         tally = counted.tasks[key]
@@ -138,6 +187,13 @@ class TimelinePages(Pages):
 
     def _list(self, **asked: str) -> str:
         return f"{self.address('changelist')}?{urlencode(asked)}"
+
+
+def _slots(definition: Definition, past: datetime | None, now: datetime) -> list[datetime]:
+    """The next slots: those whose runs have begun early, or were ended, are over."""
+    if definition.recurring is None:
+        return []
+    return list(islice(next_slots(definition.recurring, now=max(now, past or now)), SLOTS))
 
 
 def _there(definition: Definition, at: datetime | None) -> str:

@@ -17,7 +17,7 @@ from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
 from timeline.features.waits.reading import wait_of, waits_in_words
-from timeline.lifecycle import State
+from timeline.lifecycle import ReasonCode, State
 from timeline.models import Event, Hold, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explanation import explain
@@ -64,6 +64,9 @@ class TaskSerializer(RowSerializer):
     reason = serializers.SerializerMethodField(
         help_text="Why it is where it is; of errors, and what people wrote, only to those who may read it."
     )
+    reason_title = serializers.SerializerMethodField(
+        help_text="What people call the exit that is the reason; empty: it has no title, or the reason is another one."
+    )
     actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
     limit_key = serializers.CharField(
         read_only=True, help_text="What it competes for, where only so many may be under way at once; empty: nothing."
@@ -105,6 +108,7 @@ class TaskSerializer(RowSerializer):
             "slot",
             "reason_code",
             "reason",
+            "reason_title",
             "actor",
             "created_at",
             "started_at",
@@ -116,6 +120,10 @@ class TaskSerializer(RowSerializer):
 
     def get_reason(self, task: ScheduledTask) -> str:
         return retold(self.shown(task))
+
+    def get_reason_title(self, task: ScheduledTask) -> str:
+        is_exit = task.reason_code == ReasonCode.EXIT
+        return registry.title_in(task.timeline, self.shown(task).reason) if is_exit else ""
 
     def get_actor(self, task: ScheduledTask) -> str:
         return self.shown(task).actor

@@ -17,6 +17,7 @@ from timeline.definition.handlers import Task
 from timeline.definition.names import MAX_NAME, attribute_problems, is_name, refuse_keywords, without_quotes
 from timeline.definition.retry import Retry
 from timeline.definition.starts import Created
+from timeline.definition.titles import problems_of_titles
 from timeline.exceptions import DefinitionError
 from timeline.features.steps.declaration import Step
 from timeline.hooks import rules
@@ -37,8 +38,8 @@ OPTIONS: Final = frozenset(
     {"entity", "name", "starts_on", "exits", "time_zone", "language", "owner", "shadow", "definition"}
 )
 
-# What may be said in a class; tasks may be called as the last four, which came later.
-NAMED: Final = frozenset({*OPTIONS - {"definition"}, "once", "again", "key", "search"})
+# What may be said in a class; tasks may be called as the last five, which came later.
+NAMED: Final = frozenset({*OPTIONS - {"definition"}, "once", "again", "key", "search", "titles"})
 
 _LABEL: Final = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*\Z")
 
@@ -60,6 +61,8 @@ def check_shape(definition: Definition) -> None:
     for name, declared in definition.tasks.items():
         for problem, remedy in _task_problems(definition, name, declared):
             raise DefinitionError(definition.cls.__name__, problem, remedy, name)
+    for problem, remedy in problems_of_titles(definition):
+        raise DefinitionError(definition.cls.__name__, problem, remedy)
     for ask in rules().of_parts:
         for name, (problem, remedy) in ask(definition):
             raise DefinitionError(definition.cls.__name__, problem, remedy, name)

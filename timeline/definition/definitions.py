@@ -20,6 +20,8 @@ from timeline.features.recurring.declaration import Recurring
 from timeline.features.steps.declaration import Step, code_of, kept
 
 if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
     from timeline.definition.timelines import Timeline
     from timeline.timing import When
 
@@ -70,6 +72,7 @@ class Definition:
         key: Fields of the starting event's payload, which make the run's key; none: runs have no key.
         again: Whether what comes while a run is open begins one more when that has finished.
         search: Fields of the entity by which people find it; none: those of its own admin.
+        titles: Event, state or exit → what people call it.
         errors: Class of what a handler of a machine raises → the event that it means.
         asks: Event → who may say it.
         most_moves: So many moves of a machine's run within an hour by handlers and timers; then ``spinning`` comes, if any.
@@ -88,6 +91,7 @@ class Definition:
     key: tuple[str, ...] = ()
     again: bool = False
     search: tuple[str, ...] = ()
+    titles: Mapping[str, str | StrPromise] = field(default_factory=dict)
     machine: Table | None = None
     payloads: Mapping[str, type] = field(default_factory=dict)
     timers: Timers = field(default_factory=Timers)
@@ -104,6 +108,15 @@ class Definition:
     def task_key(self, task_name: str) -> str:
         """The key under which rows of the task are stored."""
         return f"{self.name}.{task_name}"
+
+    def title_of(self, name: str) -> str:
+        """What people call an event, a state or an exit, in the language of the moment; empty: it has no title."""
+        return " ".join(str(self.titles.get(name, "")).split())
+
+    def titled(self, name: str) -> str:
+        """An event, a state or an exit for people: its title, followed by its name; without a title, only the name."""
+        title = self.title_of(name)
+        return f"{title} ({name})" if title else name
 
     @cached_property
     def mirror(self) -> str:

@@ -15,6 +15,7 @@ from timeline.definition.definitions import Definition
 from timeline.definition.handlers import Task
 from timeline.definition.names import MAX_NAME, is_name, keyword_problems, snake
 from timeline.definition.starts import AfterRun, Created
+from timeline.definition.titles import read_titles
 from timeline.exceptions import DefinitionError, TimelineError
 from timeline.features.recurring.declaration import Recurring
 from timeline.features.steps.batches import Batches, check_step, each, each_async
@@ -113,6 +114,10 @@ class Timeline:
     """Fields by which people find the entity in the admin, ``("email", "name")``, as in ``ModelAdmin.search_fields``. Empty:
     those of its own admin."""
 
+    titles: ClassVar[Mapping[Any, Any]] = {}
+    """Event, state or exit → what people call it, as ``gettext_lazy`` gives it: ``{"payment.configured": _("the customer
+    paid")}``. Pages, ``explain`` and the API show it beside the name."""
+
     again: ClassVar[bool] = False
     """If starting events come while a run is open, one more run begins when it has finished: one, however many came."""
 
@@ -144,6 +149,7 @@ class Timeline:
             again=unless_declared(cls.again, False),
             key=names_of(unless_declared(cls.key, ())),
             search=names_of(unless_declared(cls.search, ())),
+            titles=read_titles(unless_declared(cls.titles, {})),
             machine=table,
             payloads=cls._payload_types(),
             **conduct,

@@ -67,6 +67,10 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
         """Runs of a timeline that have ended after this time, found by the same index."""
         return self.alias(its_end=_ENDED).filter(its_end__gt=at, its_end__lt=LATEST)
 
+    def last_ended(self) -> TimelineRunQuerySet:
+        """Runs of a timeline that have ended, the last first, found by the same index."""
+        return self.alias(its_end=_ENDED).filter(its_end__lt=LATEST).order_by("-its_end", "-started_at")
+
     def locked(self, *, skip_locked: bool = False) -> TimelineRunQuerySet:
         """Lock the rows, in order of their ids: second in the lock order, after the entities."""
         return self.order_by("pk").select_for_update(no_key=True, skip_locked=skip_locked)

@@ -259,6 +259,7 @@ class ScheduledTask(EntityColumns):
             ("run_now_scheduledtask", "Can run scheduled task now"),
             ("redrive_scheduledtask", "Can redrive scheduled task"),
             ("decide_scheduledtask", "Can decide about steps of scheduled task"),
+            ("apply_plan", "Can let scheduled tasks follow a changed timeline"),
             ("view_payload", "Can view payload, result and errors of scheduled task"),
         ]
         constraints = [

@@ -23,7 +23,7 @@ from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
-from timeline.reading.reason_texts import retold
+from timeline.reading.reason_texts import retold, told_reason
 from timeline.registry import registry
 from timeline.timing import told_time
 from timeline.told_times import told_apart
@@ -136,7 +136,7 @@ def why(task: ScheduledTask) -> str:
     """Say in words why a task is in its state; empty if the state says everything."""
     if not task.reason_code or task.reason_code in _SILENT:
         return ""
-    return _with_actor(_in_words(task), task.actor)
+    return _with_actor(_in_words(task, task.timeline), task.actor)
 
 
 def standing(task: ScheduledTask) -> str:
@@ -144,8 +144,8 @@ def standing(task: ScheduledTask) -> str:
     return "; ".join(filter(None, [why(task), waits_in_words(task)]))
 
 
-def _in_words(row: ScheduledTask | LogEntry) -> str:
-    template, text = _WHY.get(ReasonCode(row.reason_code)), retold(row) or row.reason_code
+def _in_words(row: ScheduledTask | LogEntry, timeline: str) -> str:
+    template, text = _WHY.get(ReasonCode(row.reason_code)), told_reason(row, timeline) or row.reason_code
     return str(template) % {"text": text} if template else text
 
 
@@ -169,7 +169,8 @@ def _origin(task: ScheduledTask, now: datetime) -> str:
             said = _("%(what)s belongs to the run of %(timeline)s that started on %(at)s") % told
     with suppress(Event.DoesNotExist):  # The event may be missing, as where attempts read their causes.
         if task.cause:
-            said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
+            event = registry.titled_in(task.timeline, task.cause.name)
+            said = _("%(said)s with the event %(event)s") % {"said": said, "event": event}
     return f"{said}."
 
 
@@ -221,7 +222,7 @@ def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
     """Tell what happened to a task, from the entries of its log, in order. That it became due or was claimed is left out."""
     for place, entry in enumerate(log):
         if entry.from_state == entry.to_state:
-            yield from _changed(entry)
+            yield from _changed(entry, task.timeline)
         elif entry.to_state == State.ACTIVE and any(
             after.reason_code in _NOT_ENTERED for after in log[place + 1 :][:1]
         ):
@@ -242,7 +243,12 @@ def _began(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
     """A sentence on a move that ends nothing; empty for moves that need no words."""
-    told = {"number": entry.attempt, "at": told_time(entry.at), "why": _reason(entry), "worker": task.worker}
+    told = {
+        "number": entry.attempt,
+        "at": told_time(entry.at),
+        "why": _reason(entry, task.timeline),
+        "worker": task.worker,
+    }
     if entry.to_state == State.ACTIVE:
         if task.worker and entry.attempt == task.attempt:
             return _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
@@ -256,7 +262,7 @@ def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
     return ""
 
 
-def _changed(entry: LogEntry) -> Iterator[str]:
+def _changed(entry: LogEntry, timeline: str) -> Iterator[str]:
     if _is_move(entry):
         said = _("On %(at)s it was moved from %(before)s to %(later)s") % {
             "at": told_time(entry.at),
@@ -269,7 +275,7 @@ def _changed(entry: LogEntry) -> Iterator[str]:
     elif "redriven" in entry.detail:
         yield _("On %(at)s it was decided to run it again: %(why)s.") % {
             "at": told_time(entry.at),
-            "why": _reason(entry),
+            "why": _reason(entry, timeline),
         }
     elif "resend" in entry.detail:
         yield _("On %(at)s its message was sent again.") % {"at": told_time(entry.at)}
@@ -284,7 +290,7 @@ def _is_move(entry: LogEntry) -> bool:
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
-    told = {"at": told_time(entry.at), "result": _as_json(task.result), "why": _reason(entry)}
+    told = {"at": told_time(entry.at), "result": _as_json(task.result), "why": _reason(entry, task.timeline)}
     if entry.reason_code == ReasonCode.SHADOW:
         return _("It would have run on %(at)s: its timeline was in shadow, so its handler was not entered.") % told
     if entry.reason_code == ReasonCode.THEN and (error := entry.detail.get("error")):
@@ -306,7 +312,7 @@ def _as_json(result: Any) -> str:
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
-def _reason(entry: LogEntry) -> str:
+def _reason(entry: LogEntry, timeline: str) -> str:
     error = entry.detail.get("error")
     # The words of these codes say everything, in the reader's language.
     if error and entry.reason_code not in (
@@ -317,7 +323,7 @@ def _reason(entry: LogEntry) -> str:
         return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)
-    return _with_actor(_in_words(entry), entry.actor)
+    return _with_actor(_in_words(entry, timeline), entry.actor)
 
 
 def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = True) -> Iterator[str]:

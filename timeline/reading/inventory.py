@@ -132,13 +132,30 @@ class TimelineEntry:
     tasks: list[TaskEntry]
     steps: list[StepEntry]
     states: list[StateEntry] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)  # Event, state or exit → what people call it.
+
+    @property
+    def told_exits(self) -> list[tuple[str, str]]:
+        """Event and exit, each with its title, if it has one."""
+        told = {name: f"{title} ({name})" for name, title in self.titles.items()}
+        return [(told.get(event, event), told.get(name, name)) for event, name in self.exits.items()]
 
     def as_data(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime, using: str) -> list[TimelineEntry]:
-    """List timelines by name, in two statements; two more for limits, three at most for clocks. None: all that are known."""
+def inventory(
+    definitions: Iterable[Definition] | None = None,
+    *,
+    following: Mapping[str, Next] | None = None,
+    now: datetime,
+    using: str,
+) -> list[TimelineEntry]:
+    """
+    List timelines by name, in two statements; two more for limits. None: all that are known.
+
+    ``following``: what their clocks start next. None: it is read here, in two statements at most.
+    """
     known = sorted(registry if definitions is None else definitions, key=lambda definition: definition.name)
     keys = [definition.task_key(name) for definition in known for name in definition.tasks]
     ends: dict[str, list[ScheduledTask]] = defaultdict(list)
@@ -150,7 +167,7 @@ def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime,
     for about in hooks().inventories:
         for key, fields in about(known, using=using).items():
             more[key] |= fields
-    found = _KnownOfRows(ends, counts, more, next_runs(known, using=using))
+    found = _KnownOfRows(ends, counts, more, next_runs(known, using=using) if following is None else following)
     return [_entry(definition, found, now) for definition in known]
 
 
@@ -160,7 +177,7 @@ class _KnownOfRows(NamedTuple):
     ends: dict[str, list[ScheduledTask]]
     dead: dict[str, int]
     more: Mapping[str, Mapping[str, Any]]
-    following: dict[str, Next]
+    following: Mapping[str, Next]
 
 
 def undocumented(definitions: Iterable[Definition]) -> list[str]:
@@ -186,13 +203,14 @@ def _entry(definition: Definition, known: _KnownOfRows, now: datetime) -> Timeli
         tasks=[_task(definition, name, known) for name in definition.tasks],
         steps=[StepEntry(name=name, doc=first_paragraph(step.method)) for name, step in definition.steps.items()],
         states=states_of(definition),
+        titles={name: definition.title_of(name) for name in definition.titles},
     )
 
 
 def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -> Iterator[StartEntry]:
     for start in definition.starts_on:
         if isinstance(start, str):
-            yield StartEntry(kind="event", said=start)
+            yield StartEntry(kind="event", said=definition.titled(start))
         elif isinstance(start, Recurring):
             said = schedule_in_words(start, now=now, begins_at=begins_at)
             yield StartEntry(kind="clock", said=said, next_at=begins_at or next_slot(start, now=now))

@@ -13,6 +13,7 @@ from django.db.models.functions import JSONObject
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.reasons import SENTENCES, Sentence
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -109,6 +110,12 @@ def retold(row: ScheduledTask | LogEntry) -> str:
     return row.reason if found is None else found[0].told(found[1])
 
 
+def told_reason(row: ScheduledTask | LogEntry, timeline: str) -> str:
+    """The same for people: an exit of the timeline has its title."""
+    text = retold(row)
+    return registry.titled_in(timeline, text) if row.reason_code == ReasonCode.EXIT else text
+
+
 def retold_reason(reason: Reason) -> str:
     """Tell the text of a reason that is in no row yet, as ``retold`` does."""
     if reason.said:
@@ -136,7 +143,9 @@ def _sentence(row: ScheduledTask | LogEntry) -> tuple[Sentence, Mapping[str, Any
 
 
 def retold_end(run: TimelineRun) -> str:
-    """Tell in the present language how a run ended; empty: it has not ended. The name of an exit stays as it is."""
+    """Tell in the present language how a run ended; empty: it has not ended. An exit has its name and, if any, its title."""
     known = _WHOLE.get((ReasonCode.EXIT.value, run.end_reason))
     by_name = run.end_code in (RunEnd.EXIT, RunEnd.LEFT)
-    return run.end_reason if known is None or by_name else known.told({})
+    if known is None or by_name:
+        return registry.titled_in(run.timeline, run.end_reason)
+    return known.told({})

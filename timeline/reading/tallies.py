@@ -65,11 +65,12 @@ class RunTally:
 
 @dataclass(frozen=True, slots=True)
 class Tallies:
-    """Counts by task key, and of runs by timeline, if asked for; of one machine by state as well."""
+    """Counts by task key, of runs and orphans by timeline, if asked for; of one machine by state as well."""
 
     tasks: Mapping[str, TaskTally]
     runs: Mapping[str, RunTally]
     states: Mapping[str, Amount] = field(default_factory=dict)
+    orphans: Mapping[str, Amount] = field(default_factory=dict)
 
     def of(self, definition: Definition) -> TaskTally:
         """All tasks of a timeline together, without the reasons of cancelled ones."""
@@ -87,9 +88,14 @@ def tallies(
     *,
     reasons: bool,
     runs: bool,
+    orphans: Iterable[str] = (),
     now: datetime,
 ) -> Tallies:
-    """Count tasks and runs in one statement, up to ``MAX_COUNTED`` of each; ``reasons``: cancelled ones by reason, too."""
+    """
+    Count tasks and runs in one statement, up to ``MAX_COUNTED`` of each; ``reasons``: cancelled ones by reason, too.
+
+    ``orphans``: keys that rows have and the code has not; their open tasks are counted by timeline.
+    """
     known = list(definitions)
     keys = [definition.task_key(name) for definition in known for name in definition.tasks]
     names = [definition.name for definition in known]
@@ -98,11 +104,14 @@ def tallies(
     asks = _of_tasks(tasks, keys, now) + (_of_reasons(tasks, keys) if reasons else [])
     asks += _of_runs(tasks.db, names, now) if runs else []
     asks += _of_states(tasks.db, names[0], states) if states else []
+    left = [(key, state) for key in orphans for state in sorted(OPEN)]
+    asks += [Pairs("orphans", _alike(tasks).filter(state=DETAIL), left)] if left else []
     counts = counts_of(asks, most=MAX_COUNTED, using=tasks.db)
     return Tallies(
         tasks={key: _task_tally(key, counts) for key in keys},
         runs={name: _run_tally(name, counts) for name in names} if runs else {},
         states={state: _amount(counts.get(("state", names[0], state), 0)) for state in states},
+        orphans=_by_timeline(left, counts),
     )
 
 
@@ -115,7 +124,7 @@ def run_counts(names: Iterable[str], *, using: str) -> dict[str, Amount]:
 
 
 def _of_tasks(tasks: ScheduledTaskQuerySet, keys: list[str], now: datetime) -> list[Pairs]:
-    alike = tasks.filter(task_key=KIND).order_by("scheduled_at")
+    alike = _alike(tasks)
     waiting = [(key, state) for key in keys for state in sorted(OPEN)]
     unstarted = [(key, state) for key, state in waiting if state != State.ACTIVE]
     late = now - get_settings().overdue_after
@@ -125,6 +134,20 @@ def _of_tasks(tasks: ScheduledTaskQuerySet, keys: list[str], now: datetime) -> l
         Pairs("overdue", alike.filter(state=DETAIL, scheduled_at__lte=late), unstarted),
         Pairs("failed", failed, [(key, "") for key in keys]),
     ]
+
+
+def _alike(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+    return tasks.filter(task_key=KIND).order_by("scheduled_at")
+
+
+def _by_timeline(left: Iterable[tuple[str, str]], counts: Counts) -> dict[str, Amount]:
+    """The counts of orphans of each timeline that has some."""
+    found = dict[str, Amount]()
+    for key, state in left:
+        if count := counts.get(("orphans", key, state), 0):
+            name = key.partition(".")[0]
+            found[name] = found.get(name, Amount()) + _amount(count)
+    return found
 
 
 def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Pairs]:

@@ -113,7 +113,7 @@ def _flow(definition: Definition) -> Iterator[str]:
         if (when := definition.tasks[task].when) is not None:
             yield f"    {names.get(when.predecessor_name, 'run')} --> {name}"
     for number, (event, name) in enumerate(definition.exits.items()):
-        yield f'    x{number}{{{{"{_escaped(f"{event} → {name}")}"}}}}'
+        yield f'    x{number}{{{{"{_escaped(f"{definition.titled(event)} → {definition.titled(name)}")}"}}}}'
         yield f"    run -.-> x{number}"
 
 
@@ -122,7 +122,7 @@ def _lines(definition: Definition) -> Iterator[str]:
     names = {state: f"s{number}" for number, state in enumerate(table.states)}
     yield "stateDiagram-v2"
     for state, name in names.items():
-        yield f'    state "{_escaped(state)}" as {name}'
+        yield f'    state "{_escaped(definition.titled(state))}" as {name}'
     yield f"    [*] --> {names[table.initial]}"
     for state, row in table.rows.items():
         yield from _ways(state, row, names)

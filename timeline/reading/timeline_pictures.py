@@ -214,7 +214,10 @@ def _starts(definition: Definition) -> list[Chip]:
 
 
 def _exits(definition: Definition) -> Row:
-    chips = [Chip(f"■ {event} → {name}", "exit") for event, name in definition.exits.items()]
+    chips = [
+        Chip(f"■ {definition.titled(event)} → {definition.titled(name)}", "exit")
+        for event, name in definition.exits.items()
+    ]
     return Row(pgettext("timeline", "Exits"), 0, chips)
 
 
@@ -224,7 +227,11 @@ def _start_in_words(start: object, definition: Definition) -> str:
     if isinstance(start, AfterRun):
         name = start.definition.name if start.definition else ""
         return _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": start.ended}
-    return start if isinstance(start, str) else _("a new row of %(entity)s") % {"entity": definition.label}
+    return (
+        definition.titled(start)
+        if isinstance(start, str)
+        else _("a new row of %(entity)s") % {"entity": definition.label}
+    )
 
 
 def _title(anchor: str) -> str:

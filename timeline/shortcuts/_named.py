@@ -39,13 +39,13 @@ def named(tasks: Tasks, using: str | None, field: str = "tasks") -> tuple[list[U
         named_by_caller: str | None = tasks._db  # type: ignore[attr-defined]  # As in ``batches_of``.
         using = using or named_by_caller or router.db_for_write(ScheduledTask)
         return list(tasks.using(using).values_list("pk", flat=True)), using
-    several = [tasks] if isinstance(tasks, ScheduledTask | UUID) else list(_each_of(tasks, field))
+    several = [tasks] if isinstance(tasks, ScheduledTask | UUID) else list(_one_by_one(tasks, field))
     ids = [task.pk if isinstance(task, ScheduledTask) else task for task in several]
     rows = [task for task in several if isinstance(task, ScheduledTask)]
     return ids, using or router.db_for_write(ScheduledTask, **({"instance": rows[0]} if rows else {}))
 
 
-def _each_of(tasks: Iterable[Any], field: str) -> Iterator[Any]:
+def _one_by_one(tasks: Iterable[Any], field: str) -> Iterator[Any]:
     for task in tasks if isinstance(tasks, Iterable) and not isinstance(tasks, str | bytes) else [tasks]:
         if not isinstance(task, ScheduledTask | UUID):
             raise unfit(field, task, _("Give a task, its id as a UUID, or several of them."))

@@ -59,6 +59,14 @@ def counts_of(asks: Iterable[Pairs], *, most: int, using: str) -> Counts:
         return {(name, kind, detail): count for name, kind, detail, count in cursor.fetchall() if count}
 
 
+def first_of_each(rows: QuerySet[Any], kinds: Sequence[str]) -> list[Any]:
+    """Of each kind the first row, in one statement. ``KIND`` is in the conditions of the query, and it has an order."""
+    sql, parameters = rows.values("pk")[:1].query.get_compiler(rows.db).as_sql()
+    asked = f"WITH asked (kind) AS (VALUES {', '.join(['(%s)'] * len(kinds))}) SELECT ({sql}) FROM asked"  # noqa: S608
+    first = RawSQL(asked, [*kinds, *parameters])  # noqa: S611 (Django wrote it)
+    return list(rows.model._default_manager.using(rows.db).filter(pk__in=first)) if kinds else []
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """How many tasks there are, and the earliest due time of these; None: there are none."""

@@ -181,7 +181,7 @@ class WebhookSender:
         with Poster() as poster:
             while not self._stop.is_set():
                 try:
-                    self.step(poster)
+                    self.turn(poster)
                 except (DatabaseError, InterfaceError) as error:
                     logger.warning("The database failed; trying again: %s", error)
                     drop(self.using)
@@ -194,11 +194,11 @@ class WebhookSender:
         before = self.sent
         with Poster() as poster:
             self._next_look = 0.0
-            while self.step(poster) or sum(poster.in_hand.values()):
+            while self.turn(poster) or sum(poster.in_hand.values()):
                 self._next_look = 0.0 if not sum(poster.in_hand.values()) else self._next_look
         return self.sent - before
 
-    def step(self, poster: Poster) -> int:
+    def turn(self, poster: Poster) -> int:
         """Write what has come back, and claim more if it is time for it; say how many were claimed."""
         self._write(self._gather(poster), poster)
         if monotonic() < self._next_look:

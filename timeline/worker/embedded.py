@@ -62,7 +62,7 @@ class Worker(Loop):
                 self._side_thread = stack.enter_context(SideThread(self.using))
             super().work()
 
-    def step(self) -> timedelta:
+    def turn(self) -> timedelta:
         """Run due tasks, for a poll interval at most; sleep if there was none."""
         return timedelta(0) if self.poll() else self.pause(self._staged_at)
 
@@ -73,7 +73,7 @@ class Worker(Loop):
         self._next_stage = 0.0
         taken = self._run_until(give_up) if self._runner_threads is None else self._call(self._runner_threads, give_up)
         if not self._stop.is_set():
-            self._sweeper.step(self._clock)  # It takes longer than most tasks do: no task waits for it that is due.
+            self._sweeper.turn(self._clock)  # It takes longer than most tasks do: no task waits for it that is due.
         self._heartbeat.pace.keep(using=self.using)
         threads_are_busy = self._runner_threads is not None and self._some_available
         self._was_busy = monotonic() >= give_up or threads_are_busy

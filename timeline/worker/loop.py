@@ -1,4 +1,4 @@
-"""The loop of a process that polls: one step, sleep until something is due or announced, and again. And the sweeps."""
+"""The loop of a process that polls: one turn, sleep until something is due or announced, and again. And the sweeps."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("timeline")
 # Seconds from a wake-up to the next look. A process that announces often leaves out announcements within this time.
 AGAIN: Final = 0.06
 
-SHARE: Final = 50  # After a step comes a pause of so many times its length: steps take 2 % of the time.
+SHARE: Final = 50  # After a turn comes a pause of so many times its length: turns take 2 % of the time.
 REST: Final = 10.0  # Seconds between two checks whether a round is due; and before the first.
 
 
@@ -43,7 +43,7 @@ class Loop(ABC):
         self._next_round = 0.0
 
     def stop(self) -> None:
-        """Begin nothing more, and return from ``work`` when the present step is done. Safe in a signal handler."""
+        """Begin nothing more, and return from ``work`` when the present turn is done. Safe in a signal handler."""
         self._stop.set()
         self._alarm.ring()
 
@@ -68,9 +68,9 @@ class Loop(ABC):
                     look_again = monotonic() + AGAIN
 
     def _try(self) -> float | None:
-        """Make a step; give how many seconds to sleep, None if database or broker did not answer."""
+        """Make a turn; give how many seconds to sleep, None if database or broker did not answer."""
         try:
-            return self.step().total_seconds()
+            return self.turn().total_seconds()
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The database failed; trying again: %s", error)
             drop(self.using)
@@ -86,7 +86,7 @@ class Loop(ABC):
             self._alarm.sleep(left)
 
     @abstractmethod
-    def step(self) -> timedelta:
+    def turn(self) -> timedelta:
         """Poll once; give how long to sleep."""
 
     def is_round_due(self) -> bool:
@@ -112,7 +112,7 @@ class Sweeper:
         self._is_new = True
         self._next = monotonic() + REST
 
-    def step(self, clock: Callable[[], datetime]) -> None:
+    def turn(self, clock: Callable[[], datetime]) -> None:
         """Do the next part, if it is time for that; at first, remember where the rounds begin. An error stops no poll."""
         try:
             if self._is_new:
@@ -143,11 +143,11 @@ class Poller(Loop):
         self._sweeper = Sweeper(using)
         self._memory: dict[str, Any] = {}
 
-    def step(self) -> timedelta:
+    def turn(self) -> timedelta:
         """Dispatch; sleep until the next row is due, unless there is still something to do."""
         now = self._clock()
         whole = self.is_round_due()
         done = dispatch(sender=self._sender, wait=True, whole=whole, memory=self._memory, now=now, using=self.using)
         self.sent += done.sent + done.resent
-        self._sweeper.step(self._clock)
+        self._sweeper.turn(self._clock)
         return timedelta(0) if done.left else self.pause(now)

@@ -122,9 +122,9 @@ class TestNextRuns:
         with django_assert_num_queries(0):
             assert next_runs([Delivery.definition], using="default") == {}
 
-    def test_cost_three_statements_for_many(self, django_assert_num_queries):
+    def test_cost_two_statements_for_many(self, django_assert_num_queries):
         several = [type(f"Clock{n}", (Settlement,), {"name": f"clock_{n}"}) for n in range(12)]
         with only_timelines(*several):
             recur(NextBeginnings(), now=NOW, using="default")
-            with django_assert_num_queries(3):
+            with django_assert_num_queries(2):
                 assert len(self.shown()) == 12

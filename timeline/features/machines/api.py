@@ -74,6 +74,11 @@ class MachineSerializer(serializers.Serializer[Any]):
         child=serializers.CharField(), read_only=True, help_text="Events that its state takes; none once it has ended."
     )
     asked = serializers.SerializerMethodField(help_text="Those of them that it asks you for: you may say them.")
+    titles = serializers.DictField(
+        child=serializers.CharField(),
+        read_only=True,
+        help_text="States and events that are named here → what people call them; those without a title are left out.",
+    )
     moves = MoveSerializer(many=True, read_only=True, help_text="The latest 50, from the first to the last.")
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))

@@ -18,7 +18,7 @@ from timeline.exceptions import InvalidInput, MoveNotAllowed, NoOpenRun, WrongEn
 from timeline.features.machines.declaration import known_state, table_of, unknown_event
 from timeline.features.machines.edges import see_pairs
 from timeline.features.machines.store import (
-    MoveStep,
+    NewState,
     can_read_ahead,
     last_moved,
     lock_entity_to_move,
@@ -303,7 +303,9 @@ def write_moves(
     Write moves of one event, with their entries. Gives the runs after it, and what has ended, with the tasks cancelled with
     them. A run at an end of its table is ended. ``causes``: name under which the event is recorded → its id.
     """
-    moved = move_runs(steps_of(moves, causes, using=using), event=said.name, actor=said.actor, now=now, using=using)
+    moved = move_runs(
+        new_states_of(moves, causes, using=using), event=said.name, actor=said.actor, now=now, using=using
+    )
     ends: dict[str, list[TimelineRun]] = defaultdict(list)
     for move, run in zip(moves, moved, strict=True):
         if run.state in table_of(move.definition).ends:
@@ -315,13 +317,13 @@ def write_moves(
     return moved, Ended([run for runs in ends.values() for run in runs], cancelled)
 
 
-def steps_of(moves: Iterable[Moving], causes: Mapping[EntityRef, UUID], *, using: str) -> list[MoveStep]:
-    """The steps to write for moves that were decided. The database is told of pairs of states that it does not know yet."""
+def new_states_of(moves: Iterable[Moving], causes: Mapping[EntityRef, UUID], *, using: str) -> list[NewState]:
+    """The states to write for moves that were decided. The database is told of pairs of states that it does not know yet."""
     pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    steps = []
+    found = []
     for move in moves:
         pairs[move.definition.name].add((move.run.state, move.target))
         back = table_of(move.definition).lasting(move.run.state, move.run.back)
-        steps.append(MoveStep(run=move.run, target=move.target, back=back, cause_id=causes.get(move.subject)))
+        found.append(NewState(run=move.run, target=move.target, back=back, cause_id=causes.get(move.subject)))
     see_pairs({name: frozenset(some) for name, some in pairs.items()}, using=using)
-    return steps
+    return found

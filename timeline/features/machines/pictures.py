@@ -47,11 +47,12 @@ class EventLine:
     timer: str
     middle: int
     is_gone: bool = False
+    said: str = ""  # The event and the target as people call them.
 
     @property
     def whole(self) -> str:
         """The whole line, of any length."""
-        return f"{self.event} → {self.target}" + (f" · {self.timer}" if self.timer else "")
+        return self.said + (f" · {self.timer}" if self.timer else "")
 
     @property
     def is_cut(self) -> bool:
@@ -81,6 +82,7 @@ class StateBox:
     visits: int = 0
     last_at: datetime | None = None
     here: str = ""
+    name: str = ""  # With its title, if it has one.
 
     @property
     def middle(self) -> int:
@@ -188,7 +190,8 @@ def machine_picture(
     boxes, top = list[StateBox](), EDGE
     for name, kind, row, when in rows:
         box = StateBox(name, kind, top, is_initial=name == table.initial, is_now=bool(now_in) and name == now_in)
-        box.lines = _lines(box, row, when, gone)
+        box.name = definition.titled(name)
+        box.lines = _lines(definition, box, row, when, gone)
         box.height = HEAD + LINE * len(box.lines) + (6 if box.lines else 0)
         _visit(box, way)
         box.here = _("%(count)s now") % {"count": here[name]} if here and here.get(name) else ""
@@ -231,7 +234,9 @@ def _timers(definition: Definition) -> dict[str, dict[str, str]]:
     return found
 
 
-def _lines(box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[str, str]]) -> list[EventLine]:
+def _lines(
+    definition: Definition, box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[str, str]]
+) -> list[EventLine]:
     shown = [
         (event, answer_in_words(target) if isinstance(target, TableAnswer) else target) for event, target in row.items()
     ]
@@ -239,7 +244,12 @@ def _lines(box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[s
     shown += [(event, _("as any such state")) for event in timers if event not in row]
     return [
         EventLine(
-            event, target, timers.get(event, ""), box.top + HEAD + LINE * number + LINE // 2, (box.state, event) in gone
+            event,
+            target,
+            timers.get(event, ""),
+            box.top + HEAD + LINE * number + LINE // 2,
+            (box.state, event) in gone,
+            f"{definition.titled(event)} → {definition.title_of(target) or target}",
         )
         for number, (event, target) in enumerate(shown)
     ]
@@ -252,7 +262,7 @@ def _visit(box: StateBox, way: Sequence[MoveLine]) -> None:
 
 
 def _head_width(box: StateBox) -> float:
-    return len(box.state) * (LETTER + 1) + 190
+    return len(box.name) * (LETTER + 1) + 190
 
 
 def _lanes(ways: Iterable[tuple[EventLine, StateBox]]) -> list[MachineLane]:

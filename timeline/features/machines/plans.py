@@ -15,7 +15,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.declaration import known_state, table_of
 from timeline.features.machines.edges import remove_edges, see_pairs
-from timeline.features.machines.store import MAX_ACTOR, MoveStep, move_runs
+from timeline.features.machines.store import MAX_ACTOR, NewState, move_runs
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import Edge, TimelineRun
 from timeline.models.machine_rows import RENAMED
@@ -196,11 +196,11 @@ def _rename(change: Change, runs: list[TimelineRun], locked: Locked, now: dateti
     name, new = change.definition.name, change.renamed
     # Old code may still move runs. So the edges of a rename stay until all edges are removed that the table lacks.
     see_pairs({name: frozenset(new.items())}, using=using)
-    steps = [
-        MoveStep(run=run, target=new.get(run.state, run.state), back=new.get(run.back, run.back), cause_id=None)
+    new_states = [
+        NewState(run=run, target=new.get(run.state, run.state), back=new.get(run.back, run.back), cause_id=None)
         for run in runs
     ]
-    moved = move_runs(steps, event=RENAMED, actor=change.actor, now=now, using=using)
+    moved = move_runs(new_states, event=RENAMED, actor=change.actor, now=now, using=using)
     ends = table_of(change.definition).ends
     for state in sorted({run.state for run in moved} & ends):
         over = [run for run in moved if run.state == state]

@@ -11,7 +11,7 @@ from django.db.models import Model
 
 from timeline.definition import Definition
 from timeline.features.machines.declaration import table_of
-from timeline.features.machines.moves import Moving, steps_of
+from timeline.features.machines.moves import Moving, new_states_of
 from timeline.features.machines.one_trip import Moved, fits, move_at_once
 from timeline.features.machines.store import Going, send_moves
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
@@ -118,15 +118,15 @@ def write_ahead(
     there = lock_rows_to_plan(wanted_of(bound, moved=True), using=using)
     rows = {run.id: there.get(run.id, []) for run, _definition in bound}
     before = {move.run.id: move.run.state for move in moves}
-    steps = steps_of(moves, causes, using=using)
+    new_states = new_states_of(moves, causes, using=using)
     with pipelining(using):
         event.send()
         if event.taken:
             recorded = event.inserted()
-            steps = [step for step in steps if step.cause_id in recorded]
-        going = Going(steps, event=said.name, actor=said.actor, now=now, using=using)
+            new_states = [new for new in new_states if new.cause_id in recorded]
+        going = Going(new_states, event=said.name, actor=said.actor, now=now, using=using)
         with going.minding():
-            moved = send_moves(going, using=using) if steps else None
+            moved = send_moves(going, using=using) if new_states else None
             runs = going.come()
             reconciled = [run for run in runs if run.id not in later]
             reconcile_moved(reconciled, before, held, rows=rows, now=now, using=using)
@@ -165,8 +165,8 @@ def write_at_once(
     Write an event, its moves (``are_plain``) of one entity, and the tasks that follow. None: nothing was written, as one trip
     is not enough; the runs are as they were. ``MoveNotAllowed``: a run has changed since; the caller undoes what was written.
     """
-    steps = steps_of(moves, {move.subject: event["id"] for move in moves}, using=using)
-    going = Going(steps, event=said.name, actor=said.actor, now=now, using=using)
+    new_states = new_states_of(moves, {move.subject: event["id"] for move in moves}, using=using)
+    going = Going(new_states, event=said.name, actor=said.actor, now=now, using=using)
     bound = [
         (move.run, move.definition)
         for move in moves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,10 @@ LONGEST = 300  # The characters of a reason that are shown.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLine:
-    """One move of a run, or its beginning: ``seq`` 0. ``reason``: the answer of a person asked; ``id``: of its entry."""
+    """
+    One move of a run, or its beginning: ``seq`` 0, no ``from_state``. ``reason``: the answer of a person asked; ``id``: of its
+    entry. ``timeline``: of the run, which knows what people call states and events.
+    """
 
     seq: int
     at: datetime
@@ -35,6 +38,17 @@ class MoveLine:
     actor: str
     reason: str = ""
     id: UUID | None = None
+    timeline: str = ""
+
+    @property
+    def told_state(self) -> str:
+        """The state that it led to, with its title, if it has one."""
+        return registry.titled_in(self.timeline, self.to_state)
+
+    @property
+    def told_event(self) -> str:
+        """Its event, likewise; empty: it was begun by hand."""
+        return registry.titled_in(self.timeline, self.event)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +64,34 @@ class MachineLine:
     def told(self) -> str:
         return state_of(self.run)
 
+    @property
+    def told_state(self) -> str:
+        """Its state, with its title, if it has one."""
+        return registry.titled_in(self.run.timeline, self.run.state)
+
+    @property
+    def told_takes(self) -> str:
+        return titled_events(self.run.timeline, self.takes)
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """What people call the states and events that it names; those without a title are left out."""
+        moves = {name for move in self.moves for name in (move.from_state, move.to_state, move.event)}
+        named = sorted({self.run.state, *self.takes, *moves})
+        return {name: title for name in named if (title := registry.title_in(self.run.timeline, name))}
+
 
 def state_of(run: TimelineRun) -> str:
     """Say in words in which state the run of a machine is: ``QUEUED since …``; empty: the run is not of a machine."""
     if not run.state or run.state_at is None:
         return ""
-    return _("%(state)s since %(at)s") % {"state": run.state, "at": told_time(run.state_at)}
+    state = registry.titled_in(run.timeline, run.state)
+    return _("%(state)s since %(at)s") % {"state": state, "at": told_time(run.state_at)}
+
+
+def titled_events(timeline: str, events: Iterable[str]) -> str:
+    """Events for people, in one line: titles with names."""
+    return ", ".join(registry.titled_in(timeline, event) for event in events)
 
 
 def taken_by(run: TimelineRun) -> list[str]:
@@ -95,7 +131,7 @@ def machine_lines(
         MachineLine(
             run=run,
             takes=taken_by(run),
-            moves=[_line(entry, people(run), reasons) for entry in entries[run.pk]],
+            moves=[_line(run, entry, people(run), reasons) for entry in entries[run.pk]],
             is_cut=run.moves >= SHOWN,
         )
         for run in moving
@@ -107,8 +143,8 @@ def told_state(run: TimelineRun | None) -> Iterator[str]:
     if run is None or not run.state:
         return
     yield _("Its run is %(told)s.") % {"told": state_of(run)}
-    if takes := taken_by(run):
-        yield _("It takes %(events)s.") % {"events": ", ".join(takes)}
+    if takes := titled_events(run.timeline, taken_by(run)):
+        yield _("It takes %(events)s.") % {"events": takes}
 
 
 def told_machine(line: MachineLine) -> Iterator[str]:
@@ -117,10 +153,10 @@ def told_machine(line: MachineLine) -> Iterator[str]:
     name = f"{run.timeline} {run.key}".strip()
     yield _("%(name)s of %(entity)s is %(told)s.") % {"name": name, "entity": run.entity_ref, "told": line.told}
     if line.takes:
-        yield _("It takes %(events)s.") % {"events": ", ".join(line.takes)}
+        yield _("It takes %(events)s.") % {"events": line.told_takes}
     for move in line.moves:
-        said = " → ".join(filter(None, [move.from_state, move.to_state]))
-        said = f"{said} ({move.event})" if move.event else said
+        said = " → ".join(filter(None, [registry.titled_in(run.timeline, move.from_state), move.told_state]))
+        said = f"{said} ({move.told_event})" if move.event else said
         if move.actor:
             said = _("%(said)s, by %(actor)s") % {"said": said, "actor": move.actor}
         said = f"{said}: {move.reason}" if move.reason else said
@@ -174,7 +210,7 @@ def _reasons_of(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[Run
     return {pk: clip(said, LONGEST) for pk, payload in told if isinstance(said := payload.get("reason"), str)}
 
 
-def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLine:
+def _line(run: TimelineRun, entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLine:
     return MoveLine(
         seq=entry.seq,
         at=entry.at,
@@ -184,6 +220,7 @@ def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLin
         actor=entry.actor if people else "",
         reason=reasons.get(entry.cause_id, "") if people and entry.cause_id else "",
         id=entry.pk,
+        timeline=run.timeline,
     )
 
 
@@ -199,20 +236,32 @@ def answer_in_words(answer: TableAnswer) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntry:
-    """A state of a machine. ``takes``: event → next state, ``BACK``, ``STAY`` or ``IGNORE``; empty: it is an end."""
+    """
+    A state of a machine. ``takes``: event → next state, ``BACK``, ``STAY`` or ``IGNORE``; empty: it is an end. ``titles``: what
+    people call it, and the names in ``takes``; those without a title are left out.
+    """
 
     name: str
     takes: dict[str, str]
     initial: bool
     working: bool
     end: bool
+    titles: dict[str, str] = field(default_factory=dict)
 
     @property
     def lines(self) -> list[str]:
         """The events it takes, in words."""
         answers = {answer.value: answer for answer in TableAnswer}
-        said = {event: answer_in_words(answers[to]) if to in answers else to for event, to in self.takes.items()}
+        told = {name: f"{title} ({name})" for name, title in self.titles.items()}
+        said = {
+            told.get(event, event): answer_in_words(answers[to]) if to in answers else told.get(to, to)
+            for event, to in self.takes.items()
+        }
         return [f"{event} → {target}" for event, target in said.items()] or [_("an end")]
+
+    @property
+    def title(self) -> str:
+        return self.titles.get(self.name, "")
 
     @property
     def told(self) -> str:
@@ -223,15 +272,17 @@ class StateEntry:
 def states_of(definition: Definition) -> list[StateEntry]:
     """The states of a machine in the order of its table; none of another timeline."""
     table = definition.machine
-    return [] if table is None else [_state(table, state) for state in table.states]
+    return [] if table is None else [_state(definition, table, state) for state in table.states]
 
 
-def _state(table: Table, state: str) -> StateEntry:
+def _state(definition: Definition, table: Table, state: str) -> StateEntry:
     takes = table.takes(state)
+    named = [state, *sorted(takes), *(to for to in takes.values() if not isinstance(to, TableAnswer))]
     return StateEntry(
         name=state,
         takes={event: to.value if isinstance(to, TableAnswer) else to for event, to in sorted(takes.items())},
         initial=state == table.initial,
         working=state in table.working,
         end=state in table.ends,
+        titles={name: title for name in named if (title := definition.title_of(name))},
     )

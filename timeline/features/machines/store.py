@@ -35,10 +35,10 @@ _COLUMNS = ", ".join(f"run.{field.column}" for field in fields_of(TimelineRun).v
 
 
 @dataclass(frozen=True, slots=True)
-class MoveStep:
+class NewState:
     """
-    A move of a run. The run moves only if it still has the state and number of moves of ``run``; ``target`` may be its present
-    state, which it enters again. ``back``: where BACK leads after the move.
+    The state that a run is to come to. It does only if it still has the state and number of moves of ``run``; ``target`` may
+    be its present state, which it enters again. ``back``: where BACK leads after the move.
     """
 
     run: TimelineRun
@@ -176,14 +176,16 @@ def _asked(verb: str, refs: Iterable[EntityRef], machines: Mapping[str, str | No
         return as_models(rows_of(cursor, connection, _NAMES, model=TimelineRun).values(), TimelineRun, using)
 
 
-def move_runs(steps: Sequence[MoveStep], *, event: str, actor: str, now: datetime, using: str) -> list[TimelineRun]:
+def move_runs(
+    new_states: Sequence[NewState], *, event: str, actor: str, now: datetime, using: str
+) -> list[TimelineRun]:
     """
     Move runs and write their entries; gives them as they are now. The caller has locked entities and runs, and looked in the
     table. ``MoveNotAllowed``: a run has changed since it was read; the caller undoes what was written.
     """
-    if not steps:
+    if not new_states:
         return []
-    going = Going(steps, event=event, actor=actor, now=now, using=using)
+    going = Going(new_states, event=event, actor=actor, now=now, using=using)
     with atomic(using=using, savepoint=False), going.minding():
         send_moves(going, using=using)()
     return going.come()
@@ -207,21 +209,21 @@ def send_moves(going: Going, *, using: str) -> Callable[[], None]:
 class Going:
     """Decided moves: parameters of the statement, and what follows. Columns are read here: signals have the old state."""
 
-    def __init__(self, steps: Sequence[MoveStep], *, event: str, actor: str, now: datetime, using: str) -> None:
-        connection, ids = connections[using], uuid7s(len(steps))
-        self._steps, self._event, self._now, self._using = steps, event, now, using
-        self._before = [(step.run.state, step.run.state_at, step.run.back, step.run.moves) for step in steps]
+    def __init__(self, new_states: Sequence[NewState], *, event: str, actor: str, now: datetime, using: str) -> None:
+        connection, ids = connections[using], uuid7s(len(new_states))
+        self._new, self._event, self._now, self._using = new_states, event, now, using
+        self._before = [(new.run.state, new.run.state_at, new.run.back, new.run.moves) for new in new_states]
         self._entries = []
         if is_entering_heard():
-            self._entries = [_entered(step, key, event, now) for step, key in zip(steps, ids, strict=True)]
+            self._entries = [_entered(new, key, event, now) for new, key in zip(new_states, ids, strict=True)]
         self.parameters: dict[str, Any] = {
-            "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, ids, strict=True)]),
+            "moves": json.dumps([_as_data(new, key) for new, key in zip(new_states, ids, strict=True)]),
             "at": connection.ops.adapt_datetimefield_value(now),
             "event": event,
             "actor": clip(actor, MAX_ACTOR),
         }
         if dialect_of(using).has_arrays:
-            self.parameters["ids"] = as_array([step.run.id.hex for step in steps])
+            self.parameters["ids"] = as_array([new.run.id.hex for new in new_states])
 
     @contextmanager
     def minding(self) -> Iterator[None]:
@@ -234,15 +236,15 @@ class Going:
 
     def check(self, moved: Collection[UUID]) -> None:
         """Raise ``MoveNotAllowed`` unless all have moved."""
-        for step, (before, *_rest) in zip(self._steps, self._before, strict=True):
-            if step.run.id not in moved:
-                run = step.run
+        for new, (before, *_rest) in zip(self._new, self._before, strict=True):
+            if new.run.id not in moved:
+                run = new.run
                 raise MoveNotAllowed(run.timeline, str(run.entity_ref), before, self._event, [], expected=before)
 
     @property
     def shown(self) -> list[Said]:
         """The states to write on models of the host's that show them."""
-        return [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in self._steps]
+        return [(new.run.timeline, new.run.entity_ref, new.run.key, new.target) for new in self._new]
 
     def tell(self, *, is_shown: bool = False) -> None:
         """Write the states on models that show them, unless that is done already, and send the signals."""
@@ -253,13 +255,13 @@ class Going:
     @property
     def runs(self) -> list[TimelineRun]:
         """The runs that move, in the order given."""
-        return [step.run for step in self._steps]
+        return [new.run for new in self._new]
 
     def come(self) -> list[TimelineRun]:
         """Set the runs to the states after their moves."""
-        for step in self._steps:
-            run = step.run
-            run.state, run.state_at, run.back, run.moves = step.target, self._now, step.back, run.moves + 1
+        for new in self._new:
+            run = new.run
+            run.state, run.state_at, run.back, run.moves = new.target, self._now, new.back, run.moves + 1
         return self.runs
 
     def stay(self) -> None:
@@ -268,8 +270,8 @@ class Going:
             run.state, run.state_at, run.back, run.moves = before
 
 
-def _entered(step: MoveStep, key: UUID, event: str, now: datetime) -> Entered:
-    run = step.run
+def _entered(new: NewState, key: UUID, event: str, now: datetime) -> Entered:
+    run = new.run
     return Entered(
         entry_id=key,
         run_id=run.pk,
@@ -279,19 +281,19 @@ def _entered(step: MoveStep, key: UUID, event: str, now: datetime) -> Entered:
         entity_id=run.entity_id,
         seq=run.moves + 1,
         from_state=run.state,
-        to_state=step.target,
+        to_state=new.target,
         event=event,
         at=now,
     )
 
 
-def _as_data(step: MoveStep, key: UUID) -> dict[str, Any]:
+def _as_data(new: NewState, key: UUID) -> dict[str, Any]:
     return {
         "id": key.hex,
-        "run": step.run.id.hex,
-        "seq": step.run.moves + 1,
-        "from_state": step.run.state,
-        "to_state": step.target,
-        "back": step.back,
-        "cause": None if step.cause_id is None else step.cause_id.hex,
+        "run": new.run.id.hex,
+        "seq": new.run.moves + 1,
+        "from_state": new.run.state,
+        "to_state": new.target,
+        "back": new.back,
+        "cause": None if new.cause_id is None else new.cause_id.hex,
     }

@@ -256,13 +256,13 @@ def figures(*, hours: int, now: datetime, using: str) -> list[HourOfTask]:
     return [HourOfTask(*row) for row in rows.values_list(*HourOfTask._fields)]
 
 
-def spans(rows: Iterable[HourOfTask], *, hours: int, step: int, task_key: str = "", now: datetime) -> list[Span]:
-    """Sum up figures of hours (with the present one), the oldest first, in spans of ``step``, which divides them."""
+def spans(rows: Iterable[HourOfTask], *, hours: int, width: int, task_key: str = "", now: datetime) -> list[Span]:
+    """Sum up figures of hours (with the present one), the oldest first, in spans of ``width``, which divides them."""
     first = _first_of(hours, now)
-    found = [Span(first + number * step * AN_HOUR) for number in range(hours // step)]
+    found = [Span(first + number * width * AN_HOUR) for number in range(hours // width)]
     for row in rows:
         if task_key in ("", row.task_key):
-            span = found[(row.hour - first) // (step * AN_HOUR)]
+            span = found[(row.hour - first) // (width * AN_HOUR)]
             span.completed += row.completed
             span.failed += row.failed
             span.discarded += row.discarded

@@ -14,12 +14,12 @@ from timeline.hooks import Hooks
 from timeline.signals import pruning
 from timeline.store.site import confirm_site
 
-COUNTED: Final = 2000  # Entries of the log counted in one step.
+COUNTED: Final = 2000  # Entries of the log counted at a time.
 COUNTED_AT_ONCE: Final = 100  # Batches of the log that are counted in one call of ``timeline.maintain``.
 PRUNED_AT_ONCE: Final = 10  # Batches of each kind that are deleted in one call; the next call deletes more.
 
 
-def _step(clock: Callable[[], datetime], using: str) -> bool:
+def _count_some(clock: Callable[[], datetime], using: str) -> bool:
     if roll_up(size=COUNTED, using=using):
         return True
     forget_figures(now=clock(), using=using)
@@ -45,4 +45,4 @@ def count_log(using: str) -> None:
     forget_figures(now=story_now(using), using=using)
 
 
-HOOKS = Hooks(between=(_step,), maintains=(_prune, count_log))
+HOOKS = Hooks(between=(_count_some,), maintains=(_prune, count_log))

@@ -44,7 +44,7 @@ class Choices:
     What happens to the rows of a timeline whose definition has changed; made by ``check_choices``.
 
     ``keep``: open rows keep their times; if the task is new, none is made. ``cancel``: changed rows are cancelled and not made
-    again. All other tasks follow the definition.
+    again. All other tasks follow the definition. The log has the reason, if one is given, and who gave it.
     """
 
     definition: Definition
@@ -57,6 +57,10 @@ class Choices:
     def kept(self) -> Reason:
         """The log's reason for a row that keeps its time."""
         return Reason(ReasonCode.MOVED, self.reason, self.actor)
+
+    def said(self, reason: Reason) -> Reason:
+        """A reason of the planner's as it is logged: in the words of who wants it so, if they gave some, with their name."""
+        return replace(reason, text=self.reason, actor=self.actor, said=None) if self.reason else reason
 
     @property
     def cancelled(self) -> Reason:
@@ -174,7 +178,7 @@ class _Chosen:
         choices = self._choices
         match change:
             case Cancel(row=row, reason=reason) if row.task_name not in choices.definition.tasks:
-                return Cancel(row=row, reason=replace(reason, actor=choices.actor))
+                return Cancel(row=row, reason=replace(choices.said(reason), actor=choices.actor))
             case Move(row=row) if row.task_name in choices.cancel:
                 self.called_off.add(run.pk)
                 return Cancel(row=row, reason=choices.cancelled)
@@ -184,6 +188,8 @@ class _Chosen:
                 return replace(change, times=self._stay(change.times, standing[previous]), why=choices.reason)
             case Create(task_name=name) if name in choices.keep | choices.cancel:
                 self.unmade.setdefault(run.pk, set()).add(name)
+            case Move() | Cancel():
+                return replace(change, reason=choices.said(change.reason))
         return change
 
     def _stay(self, times: Times, row: TaskRow) -> Times:

@@ -59,13 +59,19 @@ def is_left_behind(timeline: str, *, using: str) -> bool:
 
 
 def cancel_undefined(
-    timeline: str, *, actor: str = "", size: int = BATCH, clock: Callable[[str], datetime], using: str
+    timeline: str,
+    *,
+    actor: str = "",
+    reason: str = "",
+    size: int = BATCH,
+    clock: Callable[[str], datetime],
+    using: str,
 ) -> Iterator[int]:
     """
     Cancel open rows that nothing defines any more; after each batch, give how many. Raises ``InvalidInput``.
 
     Of a timeline that this process does not have: all of them, and its open runs end. Otherwise those in no run:
-    ``apply_choices`` cancels the others.
+    ``apply_choices`` cancels the others. ``reason``: instead of the sentence that nothing defines them.
     """
     check_batch_size(size)
     check_text("actor", actor, MAX_ACTOR)
@@ -77,6 +83,7 @@ def cancel_undefined(
     while some := list(rows.values_list("pk", "task_key")[:size]):
         for key in sorted({key for _pk, key in some}):
             why = replace(reasons.NOT_DEFINED(name=key), actor=actor)
+            why = replace(why, text=reason, said=None) if reason else why
             ids = [pk for pk, known in some if known == key]
             yield len(cancel(task_ids=ids, reason=why, now=clock(using), using=using))
 

@@ -95,6 +95,22 @@ def open_rows(runs: Sequence[UUID], definition: Definition, *, using: str) -> di
     return {name: int(keys[key]) for name, key in names.items() if key in keys}
 
 
+class OldestRuns(NamedTuple):
+    """How many of the oldest open runs of a timeline may differ from it, of how many; ``are_all``: it has no others."""
+
+    differing: int
+    looked: int
+    are_all: bool
+
+
+def look_at_oldest(definition: Definition, *, most: int, now: datetime, using: str) -> OldestRuns | None:
+    """Let the database compare the oldest open runs, without planning any. None: it cannot. Two statements."""
+    if not definition.label or not is_told(definition, now=now):
+        return None
+    some = next(pages_of_open_runs([definition.name], size=most + 1, using=using), [])
+    return OldestRuns(len(in_doubt(some[:most], now=now, using=using)), len(some[:most]), len(some) <= most)
+
+
 def _doubtful(definition: Definition, runs: Sequence[RunRef], now: datetime, using: str) -> list[UUID]:
     every = [run.id for run in runs]
     model = model_of(definition.label) if definition.label else None

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.exceptions import PermissionDenied
-from django.db import DEFAULT_DB_ALIAS, models
+from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,6 +23,7 @@ from timeline.admin.references import called, named, names_of
 from timeline.admin.subject import look_at, may_look
 from timeline.exceptions import TimelineError, UnknownTimeline
 from timeline.features.machines.plans import MachinePlan, machine_plans
+from timeline.features.plans.apply_pages import ApplyPages, command_line
 from timeline.features.plans.differ import Differs, TaskDiffers, differences_of_some
 from timeline.features.plans.what_if import MOST_SHOWN, Becomes, anchors_of, foremost, refuse_many
 from timeline.models import EntityRef, exact_ref, model_of
@@ -83,8 +84,9 @@ class PlanPages(FeaturePages):
             "first": f"?{urlencode({'timeline': definition.name})}" if after else "",
             "left": found.left.most_common(5),
             "machine": self._machine(definition),
-            "plan_line": self._command("timeline_plan", definition),
-            "apply_line": self._command("timeline_apply", definition),
+            "may_apply": policy_of(request).may_apply(request.user),
+            "plan_line": command_line("timeline_plan", definition.name, using=self.alias),
+            "apply_line": command_line("timeline_apply", definition.name, using=self.alias),
         }
 
     def _tasks(self, request: HttpRequest, definition: Definition, found: Differs) -> list[dict[str, Any]]:
@@ -121,10 +123,6 @@ class PlanPages(FeaturePages):
     def _machine(self, definition: Definition) -> MachinePlan | None:
         plans = machine_plans([definition], using=self.alias) if definition.machine is not None else []
         return next((plan for plan in plans if plan.has_work), None)
-
-    def _command(self, command: str, definition: Definition) -> str:
-        where = "" if self.alias == DEFAULT_DB_ALIAS else f" --database {self.alias}"
-        return f"python manage.py {command} {definition.name}{where}"
 
     ROUTES = (FeaturePage("plan", "plan/", plan_view, frozenset({"timeline", "after"})),)
 
@@ -251,7 +249,7 @@ class WhatIfPages(FeaturePages):
             "form": form,
             "has_errors": bool(form.errors) or bool(told.get("problem")),
             "entity": named(ref, entity, self.admin_site.name),
-            "events": events,
+            "events": [(event, registry.title_of_event(event, ref.label)) for event in events],
             "signs": [
                 (THEN, pgettext("timeline", "as it would be")),
                 (UNTIL_NOW, pgettext("timeline", "as it is now")),
@@ -279,7 +277,7 @@ class WhatIfPages(FeaturePages):
     ROUTES = (FeaturePage("what_if", "what-if/", what_if_view, OF_ENTITY, takes_forms=True),)
 
 
-PAGES = (PlanPages, WhatIfPages)
+PAGES = (PlanPages, ApplyPages, WhatIfPages)
 
 
 def _has_field(ref: EntityRef, name: str) -> bool:

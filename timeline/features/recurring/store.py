@@ -10,6 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connections
+from django.db.models import Q
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import CREATED_AS
@@ -17,6 +18,7 @@ from timeline.models import ScheduledTask, TimelineRun
 
 # Stands in place of the name of an event in a row that waits. No event has such a name: names have no blank and no colon.
 _ENDS: Final = "run:"
+BEGUN: Final = ~Q(state__in=CREATED_AS, attempt=0)  # Of tasks.
 
 
 def try_system(*, using: str) -> bool:
@@ -44,8 +46,7 @@ def waiting_among(runs: Sequence[TimelineRun], *, using: str) -> set[UUID]:
     if not there:
         return set()
     tasks = ScheduledTask.objects.using(using).filter(run__in=there)
-    begun = tasks.exclude(state__in=CREATED_AS, attempt=0).values_list("run_id", flat=True)
-    return set(there) - set(begun)
+    return set(there) - set(tasks.filter(BEGUN).values_list("run_id", flat=True))
 
 
 def hold_waiting(runs: Sequence[TimelineRun], *, using: str) -> list[TimelineRun]:

@@ -10,7 +10,7 @@ from timeline.clocks import story_now
 from timeline.features.sweep.verbs import remember_newest, sweep
 from timeline.hooks import Hooks
 
-SIZE: Final = 200  # Runs looked at in one step: some tens of milliseconds.
+SIZE: Final = 200  # Runs looked at at a time: some tens of milliseconds.
 AT_ONCE: Final = 100  # Batches that are swept in one call of ``timeline.maintain``.
 
 
@@ -18,7 +18,7 @@ def _remember(using: str) -> None:
     remember_newest(using=using)
 
 
-def _step(clock: Callable[[], datetime], using: str) -> bool:
+def _sweep_some(clock: Callable[[], datetime], using: str) -> bool:
     return sweep(size=SIZE, now=clock(), using=using).left
 
 
@@ -28,4 +28,4 @@ def _maintain(using: str) -> None:
             break
 
 
-HOOKS = Hooks(wakes=(_remember,), between=(_step,), maintains=(_maintain,))
+HOOKS = Hooks(wakes=(_remember,), between=(_sweep_some,), maintains=(_maintain,))

@@ -98,7 +98,8 @@ def waits_in_words(task: ScheduledTask) -> str:
         return _("waits for approval until %(at)s") % {"at": at}
     if ":" in task.awaits:
         return ""  # For the end of an earlier run.
-    return _("waits for %(events)s until %(at)s") % {"events": ", ".join(task.awaits.split()), "at": at}
+    events = ", ".join(registry.titled_in(task.timeline, event) for event in task.awaits.split())
+    return _("waits for %(events)s until %(at)s") % {"events": events, "at": at}
 
 
 def not_to_decide(task: ScheduledTask) -> str:

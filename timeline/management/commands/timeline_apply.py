@@ -67,7 +67,7 @@ class Command(BaseCommand):
             metavar="OLD",
             help="Runs in OLD, which the table lacks, end, with what is open of them. Needs the timeline and --reason.",
         )
-        parser.add_argument("--reason", default="", help="Why they end, or are kept or cancelled.")
+        parser.add_argument("--reason", default="", help="Why: kept in the log of all that changes.")
         parser.add_argument("--actor", default="timeline_apply", help="Who does it (default: %(default)s).")
         parser.add_argument("--max-rows", type=int, default=None, help="Change about so many at most; call it again.")
         parser.add_argument("--batch", type=int, default=BATCH, help="Runs a transaction (default: %(default)s).")

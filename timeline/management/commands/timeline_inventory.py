@@ -131,7 +131,7 @@ def _facts(each: TimelineEntry) -> Iterator[tuple[str, str]]:
     if each.rules:
         yield pgettext("timeline", "Runs"), "; ".join(each.rules)
     if each.exits:
-        exits = (f"{event} ({name})" for event, name in each.exits.items())
+        exits = (f"{event} → {name}" for event, name in each.told_exits)
         yield pgettext("timeline", "Exits"), "; ".join(exits)
     if each.states:
         yield pgettext("timeline", "States"), "; ".join(f"{state.name} ({state.told})" for state in each.states)
