@@ -49,6 +49,8 @@ class TestOnHold:
             ("timeline", "tria", False),
             ("queue", "default", True),
             ("queue", "mail", False),
+            ("tag", "mail", True),
+            ("tag", "default", False),
             ("everything", "", True),
             ("entity", "", False),
         ],
@@ -74,12 +76,14 @@ class TestHoldsOver:
 
     def test_agrees_with_what_covers_and_what_is_claimed(self, held, make_task):
         rows = [make_task(**USER), make_task(), make_task(task_key="other.task")]
-        for hold in (held(Scope.ENTITY), held(Scope.TIMELINE, "trial"), held(Scope.TASK, "other.task")):
+        named = [(Scope.TIMELINE, "trial"), (Scope.TASK, "other.task"), (Scope.QUEUE, "default"), (Scope.TAG, "mail")]
+        holds = [held(Scope.ENTITY), *(held(*each) for each in named), held(Scope.EVERYTHING)]
+        for hold in holds:
             found = holds_over(rows, using="default")
             covered = {row.pk for row in rows if covers(hold, row)}
 
             assert {pk for pk, holds in found.items() if hold in holds} == covered
-            assert set(tasks_under(hold, ScheduledTask.objects.all()).values_list("pk", flat=True)) == covered
+            assert set(tasks_under([hold], ScheduledTask.objects.all()).values_list("pk", flat=True)) == covered
 
     def test_leaves_the_others_free(self, held, make_task):
         make_task(**USER)
