@@ -7,6 +7,11 @@ SCOPES = ["entity", "task", "timeline", "queue", "tag", "everything"]
 BY_NAME = ["queue", "tag", "task", "timeline"]
 
 
+def forget(apps, schema_editor):
+    """Going back, delete holds that an older version does not know: they hold nothing there."""
+    apps.get_model("timeline", "Hold").objects.using(schema_editor.connection.alias).filter(scope="tag").delete()
+
+
 class Migration(migrations.Migration):
     dependencies = [("timeline", "0002_count_handlers_entered_again")]
 
@@ -28,4 +33,5 @@ class Migration(migrations.Migration):
                 name="timeline_hold_names_what",
             ),
         ),
+        migrations.RunPython(migrations.RunPython.noop, forget),
     ]
