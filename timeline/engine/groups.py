@@ -82,7 +82,7 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
                 executed = _execute(rest, runtime) if rest else Executed([], [])
             ended += executed.ended
             rest = runtime.watch.remaining(executed.rest)
-            runtime.watch.hold(rest)  # Some may have been entered, in a transaction that was undone.
+            runtime.watch.line_up(rest)  # Some may have been entered, in a transaction that was undone.
             _end_if(executed.died, rest, runtime)
         if rest:
             release(rest, STOPPED, now=runtime.clock(), using=runtime.using)
