@@ -28,7 +28,7 @@ from timeline import features
 from timeline.features import FEATURES
 
 if TYPE_CHECKING:
-    from django.db.models import Model
+    from django.db.models import Model, QuerySet
 
     from timeline.definition import Definition, Task, Timeline
     from timeline.dispatch.claim import ClaimedBatch
@@ -129,6 +129,23 @@ class SomeColumns:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Hindrance:
+    """
+    What keeps tasks from running though nothing about themselves does.
+
+    Args:
+        in_force: A query for all of it, to be asked together with something else, up to a bound.
+        words: Given tasks, what that query has found (None: nobody has asked it) and ``using``: id of a task → until when it
+            is kept, in a few words. One statement at most.
+        told: Given a task, ``people`` (whether to tell who decided) and ``using``: all about it, in sentences.
+    """
+
+    in_force: Callable[..., QuerySet[Any]]
+    words: Callable[..., Mapping[UUID, str]]
+    told: Callable[..., Iterable[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Hooks:
     """
     What a feature does with rows. A hook on the way of each task is *guarded*: a pair of what is asked of each item, in C
@@ -178,6 +195,7 @@ class Hooks:
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
     Reading:
+        hindrances: See ``Hindrance``.
         explains: Lines about a task that is due and waits, or that has ended.
         inventories: Of definitions, what the inventory says of their tasks: key → fields of ``TaskEntry``.
     """
@@ -219,6 +237,7 @@ class Hooks:
     redrives: tuple[Callable[..., None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
+    hindrances: tuple[Hindrance, ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()
     inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()
 

@@ -217,7 +217,7 @@ def begin_ready(
     using: str,
     worker: str = "",
     retried: bool = True,
-    on_hold: bool = False,
+    parts: frozenset[str] = frozenset(),
 ) -> list[Attempt]:
     """Start available tasks of one kind and priority, as ``begin_group``. Several processes may do so at once."""
     return begin_group(
@@ -227,7 +227,7 @@ def begin_ready(
         since=since,
         worker=worker[:MAX_WORKER],
         retried=retried,
-        on_hold=on_hold,
+        parts=parts,
         now=clock(),
         using=using,
     )

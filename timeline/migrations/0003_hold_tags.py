@@ -1,5 +1,7 @@
 """Tasks with a tag can be on hold. Both conditions are of the table of holds, which is small."""
 
+from typing import Any
+
 from django.db import migrations, models
 from django.db.models import Q
 
@@ -7,7 +9,7 @@ SCOPES = ["entity", "task", "timeline", "queue", "tag", "everything"]
 BY_NAME = ["queue", "tag", "task", "timeline"]
 
 
-def forget(apps, schema_editor):
+def forget(apps: Any, schema_editor: Any) -> None:
     """Going back, delete holds that an older version does not know: they hold nothing there."""
     apps.get_model("timeline", "Hold").objects.using(schema_editor.connection.alias).filter(scope="tag").delete()
 

@@ -24,14 +24,14 @@ from timeline.store.transactions import IN_ORDER, execute_guided
 
 class FirstOfKind(NamedTuple):
     """
-    The first available task of a kind: priority (smaller is more urgent), due time and id (both None on SQLite). ``on_hold``:
-    entities are on hold, so that some tasks of the kind may be skipped.
+    The first available task of a kind: priority (smaller is more urgent), due time and id (both None on SQLite). ``parts``:
+    optional lines of the statements that take its tasks, so that these leave some of them out.
     """
 
     priority: int
     due_at: datetime | None
     id: UUID | None = None
-    on_hold: bool = False
+    parts: frozenset[str] = frozenset()
 
     @property
     def place(self) -> IndexPlace:
@@ -80,12 +80,13 @@ def ready_kinds(task_keys: Sequence[str], *, now: datetime | None = None, using:
     """
     rows = _ready(task_keys, frozenset(), now, using)
     held = on_hold(using=using) if rows and rows[0][-1] else NOTHING_ON_HOLD
-    if held.has_entities:
-        rows = _ready(task_keys, frozenset({"on_hold"}), now, using)
+    parts = frozenset({"on_hold"} if held.has_entities else ())
+    if parts:
+        rows = _ready(task_keys, parts, now, using)
     ready: dict[str, FirstOfKind] = {}
     for task_key, priority, due_at, task_id, _some_on_hold in rows:
         if not (held.targets and held.covers(task_key)) and _is_before(priority, ready.get(task_key)):
-            ready[task_key] = FirstOfKind(priority, due_at, task_id, held.has_entities)
+            ready[task_key] = FirstOfKind(priority, due_at, task_id, parts)
     return ready
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.features.holds.store import tasks_under
+from timeline.features.holds.store import holds_over, over_these, tasks_under
 from timeline.lifecycle import State
 from timeline.models import Hold, Then
 from timeline.reading.attention import Ask, counts_of, told_count
@@ -17,6 +18,7 @@ from timeline.store.bounded_counts import Counted
 from timeline.timing import told_time
 
 if TYPE_CHECKING:
+    from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
 _SOON: Final = timedelta(hours=24)
@@ -31,6 +33,17 @@ def held_in_words(holds: Iterable[Hold]) -> str:
     if len(known) < len(ends):
         return _("held until somebody releases it")
     return _("held until %(at)s") % {"at": told_time(max(known))}
+
+
+def held_until(tasks: Sequence[ScheduledTask], found: Sequence[Hold] | None, *, using: str) -> dict[UUID, str]:
+    """Say in a few words until when tasks are on hold. ``found``: what ``some_open`` has."""
+    over = holds_over(tasks, using=using) if found is None else over_these(tasks, found, using=using)
+    return {task_id: held_in_words(holds) for task_id, holds in over.items()}
+
+
+def told_of(task: ScheduledTask, *, people: bool, using: str) -> Iterator[str]:
+    """Say of each hold over a task what it is."""
+    return (told_hold(hold, people=people) for hold in holds_over([task], using=using).get(task.pk, ()))
 
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:

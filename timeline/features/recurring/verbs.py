@@ -18,7 +18,7 @@ from timeline.engine.attempts import Attempt
 from timeline.features.recurring.declaration import SLOT_KEY
 from timeline.features.recurring.planner import Due, Passed, Recurrence
 from timeline.features.recurring.runs import begin_slots, decide
-from timeline.features.recurring.store import Behind, clear, lock_waiting, last_slots, try_system, waiting_among
+from timeline.features.recurring.store import Behind, clear, last_slots, lock_waiting, try_system, waiting_among
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import TimelineRun
 from timeline.models.entities import NO_ENTITY
