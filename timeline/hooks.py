@@ -192,6 +192,8 @@ class Hooks:
         deletions: Told of an entity that was deleted.
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
+        relabels: Change what names entities by the old label of a model: (old, new, ``using``). Before any task is locked.
+        blanks: Rows about entities, by model, with what their columns become when an entity is erased.
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
     Reading:
@@ -235,6 +237,8 @@ class Hooks:
     deletions: tuple[Callable[..., None], ...] = ()
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
+    relabels: tuple[Callable[..., None], ...] = ()
+    blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
     hindrances: tuple[Hindrance, ...] = ()

@@ -265,3 +265,12 @@ def prune_admissions(before: datetime, *, most: int, using: str) -> None:
         rows.filter(Among(gone)).delete()
         at, key = found[-1]
         found = [] if gone else list(old.filter(Q(at__gt=at) | Q(at=at, pk__gt=key))[:most])
+
+
+def rename(old: str, new: str, *, using: str) -> None:
+    """Change holds of entities of a model that has another label now, so that these stay on hold."""
+    rows = Hold.objects.using(using).filter(scope=Scope.ENTITY)
+    for pk, names, own in list(rows.values_list("pk", "names", "entity_label")):
+        renamed = [[new if label == old else label, key] for label, key in names]
+        if renamed != names:
+            rows.filter(pk=pk).update(names=renamed, entity_label=new if own == old else own)
