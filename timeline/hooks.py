@@ -128,18 +128,30 @@ class SomeColumns:
     fill: Callable[..., Mapping[str, list[Any]]]
 
 
+class Kept(Protocol):
+    """Which tasks are kept from running. ``parts``: names of the optional lines of statements that leave out some of a kind."""
+
+    @property
+    def parts(self) -> frozenset[str]: ...
+
+    def covers(self, task_key: str) -> bool:
+        """Whether all tasks of a kind are kept."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hindrance:
     """
     What keeps tasks from running though nothing about themselves does.
 
     Args:
+        kept: Given ``using``, read what it keeps, for statements that take tasks.
         in_force: A query for all of it, to be asked together with something else, up to a bound.
         words: Given tasks, what that query has found (None: nobody has asked it) and ``using``: id of a task → until when it
             is kept, in a few words. One statement at most.
         told: Given a task, ``people`` (whether to tell who decided) and ``using``: all about it, in sentences.
     """
 
+    kept: Callable[..., Kept]
     in_force: Callable[..., QuerySet[Any]]
     words: Callable[..., Mapping[UUID, str]]
     told: Callable[..., Iterable[str]]

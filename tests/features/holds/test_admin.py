@@ -193,6 +193,19 @@ class TestHold:
         assert told in page
         assert Hold.objects.get().until == datetime.fromisoformat(until).replace(tzinfo=zone)
 
+    def test_offers_other_moments_where_one_has_passed_meanwhile(self, holder, where, clock):
+        asked_at = clock.now.isoformat()
+        given = {"asked_at": asked_at, "ends": "hour", "then": "run", "reason": "a dispute"}
+        clock.advance(hours=2)
+
+        page = text_of(holder.post(asked(where), given))
+
+        assert "This time has passed" in page
+        assert "in 1 hour (2026-03-01 12:00)" in page
+        again = re.search(r'name="asked_at" value="([^"]*)"', page)[1]
+        holder.post(asked(where), given | {"asked_at": again})
+        assert Hold.objects.get().until == clock.now + timedelta(hours=1)
+
     def test_tells_of_monday_once(self, holder, where, clock):
         clock.set(datetime(2026, 11, 29, 12, tzinfo=UTC))
 

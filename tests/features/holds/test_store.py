@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, not_on_hold, on_hold, tasks_under
+from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, on_hold, tasks_under
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
+from timeline.store.left_out import taken_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +38,7 @@ class TestOnHold:
         found = on_hold(using="default")
 
         assert found == OnHold(frozenset({("task", "trial.remind"), ("entity", "")}))
-        assert found.has_entities
+        assert found.parts == {"on_hold"}
         assert is_any_open(using="default")
 
     @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ class TestHoldsOver:
 
         keys = ["trial.remind", "other.task"]
 
-        assert list(not_on_hold(ScheduledTask.objects.all(), on_hold(using="default"), task_keys=keys)) == [free]
+        assert list(taken_of(ScheduledTask.objects.all(), on_hold(using="default"), task_keys=keys)) == [free]
 
     def test_is_told_of_an_entity_of_any_text(self, held, make_task, now):
         ref = EntityRef("accounts.user", 'it\'s "7"\\ 🙂')

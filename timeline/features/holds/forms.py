@@ -37,15 +37,17 @@ class HoldForm(ReasonForm):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        shown_at = self._shown_at()
+        self._offer(self._shown_at())
+        self.fields["reason"].help_text = _(
+            "Required, 200 characters at most. It is kept with the hold, and your name."
+        )
+
+    def _offer(self, shown_at: datetime) -> None:
         self.moments = {name: (at, text) for name, at, text in _soon(shown_at.astimezone(self.zone))}
         released = ("", _("somebody releases it"))
         choices = [released, *((name, text) for name, (_at, text) in self.moments.items())]
         self.fields["ends"].choices = choices  # type: ignore[attr-defined]
         self.initial.update(asked_at=shown_at.isoformat(), ends="")
-        self.fields["reason"].help_text = _(
-            "Required, 200 characters at most. It is kept with the hold, and your name."
-        )
 
     def _shown_at(self) -> datetime:
         """When it was shown, to the minute; now, where nothing sensible was sent."""
@@ -63,7 +65,11 @@ class HoldForm(ReasonForm):
     def clean_ends(self) -> datetime | None:
         """The moment that was chosen; None: until somebody releases it."""
         name = self.cleaned_data["ends"]
-        return self._ahead(self.moments[name][0]) if name else None
+        at = self.moments[name][0] if name else None
+        if at is not None and at <= self.now:  # It was open for long: what is offered now is ahead.
+            self.data = {**dict(self.data.items()), "asked_at": self.now.isoformat()}
+            self._offer(self._shown_at())
+        return at and self._ahead(at)
 
     def _ahead(self, until: datetime) -> datetime:
         if until <= self.now:

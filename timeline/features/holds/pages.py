@@ -29,7 +29,7 @@ from timeline.models.entities import NO_ENTITY, by_label, load_entities
 from timeline.models.kin import names_of
 from timeline.reading.attention import Ask
 from timeline.registry import registry
-from timeline.store.isolation_level import atomic
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -45,9 +45,9 @@ class OnHold:
         return cls(frozenset((scope, target) for scope, target in json.loads(found))) if found else cls()
 
     @property
-    def has_entities(self) -> bool:
-        """Whether entities are on hold, too."""
-        return (Scope.ENTITY, "") in self.targets
+    def parts(self) -> frozenset[str]:
+        """Names of the lines of statements that leave out tasks of held entities; none: no entity is on hold."""
+        return frozenset({"on_hold"} if (Scope.ENTITY, "") in self.targets else ())
 
     def covers(self, task_key: str, queue: str = "") -> bool:
         """Whether a kind is on hold; ``queue`` is assumed where this process does not know the kind."""
@@ -59,9 +59,6 @@ class OnHold:
             *((Scope.TAG.value, tag) for tag in tags_of(task_key)),
         }
         return not asked.isdisjoint(self.targets)
-
-
-NOTHING_ON_HOLD: Final = OnHold()
 
 
 def queue_of(task_key: str, otherwise: str = "") -> str:
@@ -170,14 +167,6 @@ def _under(hold: Hold) -> Q:
             return Q(task_key__in=[key for key in registry.task_keys() if hold.target in tags_of(key)])
         case _:
             return ~Q(pk__in=[])  # All of them.
-
-
-def not_on_hold(tasks: ScheduledTaskQuerySet, held: OnHold, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
-    """Narrow tasks of these kinds down to those that no hold covers."""
-    if not held.targets:
-        return tasks.with_handler(list(task_keys))
-    free = tasks.with_handler([key for key in task_keys if not held.covers(key)])
-    return free.not_of_held_entities() if held.has_entities else free
 
 
 def reason_of(hold: Hold) -> Reason:
