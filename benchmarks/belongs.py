@@ -26,7 +26,7 @@ PACKAGE: Final = ROOT / "timeline"
 WORDS: Final = {
     "limits": r"limit_keys?|Limit|limits|Limited\w*|limited\w*|limiting|giv\w+_up_places?",
     "steps": r"[sS]teps?|\w+_steps?|step_\w+|Step[A-Z]\w*|stepping",
-    "holds": r"[hH]olds?|\w+_holds?|hold_\w+|held_\w+|holding|[bB]rakes?|Brake\w+|braking|park|parking|parked|Admission",
+    "holds": r"[hH]olds?|\w+_holds?|hold_\w+|held_in_words|holding|[bB]rakes?|Brake\w+|braking|park|parking|parked|Admission",
     "waits": r"waits|wait_for|\w*_waits?|awaited|awaiting|Awaited|waiting|approvals?|Approval\w*|approving|approve|Wait",
     "recurring": r"recur(?!sion)\w*|Recur(?!sion)\w*|daily|hourly|weekly|monthly|cron|Slots|on_clock|schedules",
     "fan_out": r"fan\w*|Fan\w*|each_of|EachOf",

@@ -100,6 +100,7 @@ MORE = {
     "window": "windows.md",
     "title": "names.md#what-people-call-it",
     "park_above": "brakes.md",
+    "tags": "holds.md#what-can-be-held",
     "starts_on": "hosting.md#what-a-save-does",
     "once": "declaring.md#once",
     "key": "declaring.md#once",

@@ -28,7 +28,7 @@ from timeline import features
 from timeline.features import FEATURES
 
 if TYPE_CHECKING:
-    from django.db.models import Model
+    from django.db.models import Model, QuerySet
 
     from timeline.definition import Definition, Task, Timeline
     from timeline.dispatch.claim import ClaimedBatch
@@ -128,6 +128,35 @@ class SomeColumns:
     fill: Callable[..., Mapping[str, list[Any]]]
 
 
+class Kept(Protocol):
+    """Which tasks are kept from running. ``parts``: names of the optional lines of statements that leave out some of a kind."""
+
+    @property
+    def parts(self) -> frozenset[str]: ...
+
+    def covers(self, task_key: str) -> bool:
+        """Whether all tasks of a kind are kept."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hindrance:
+    """
+    What keeps tasks from running though nothing about themselves does.
+
+    Args:
+        kept: Given ``using``, read what it keeps, for statements that take tasks.
+        in_force: A query for all of it, to be asked together with something else, up to a bound.
+        words: Given tasks, what that query has found (None: nobody has asked it) and ``using``: id of a task → until when it
+            is kept, in a few words. One statement at most.
+        told: Given a task, ``people`` (whether to tell who decided) and ``using``: all about it, in sentences.
+    """
+
+    kept: Callable[..., Kept]
+    in_force: Callable[..., QuerySet[Any]]
+    words: Callable[..., Mapping[UUID, str]]
+    told: Callable[..., Iterable[str]]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Hooks:
     """
@@ -175,9 +204,12 @@ class Hooks:
         deletions: Told of an entity that was deleted.
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
+        relabels: Change what names entities by the old label of a model: (old, new, ``using``). Before any task is locked.
+        blanks: Rows about entities, by model, with what their columns become when an entity is erased.
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
     Reading:
+        hindrances: See ``Hindrance``.
         explains: Lines about a task that is due and waits, or that has ended.
         inventories: Of definitions, what the inventory says of their tasks: key → fields of ``TaskEntry``.
     """
@@ -217,8 +249,11 @@ class Hooks:
     deletions: tuple[Callable[..., None], ...] = ()
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
+    relabels: tuple[Callable[..., None], ...] = ()
+    blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
+    hindrances: tuple[Hindrance, ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()
     inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()
 

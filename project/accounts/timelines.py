@@ -32,7 +32,13 @@ class Trial(Timeline):
         "trial.closed": _("The customer has closed the account"),
     }
 
-    @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False, title=_("Remind that the trial ends"))
+    @task(
+        before("trial_ends_at", days=5),
+        unless=has_payment,
+        atomic=False,
+        title=_("Remind that the trial ends"),
+        tags=("mail",),
+    )
     def remind(self, user: User) -> None:
         """Five days before the end: say that it is near."""
         mails.send_reminder(user)
@@ -43,12 +49,18 @@ class Trial(Timeline):
         user.is_active = False
         user.save(update_fields=["is_active"])
 
-    @task(after(expire), unless=is_active, atomic=False, title=_("Tell that the trial has ended"))
+    @task(after(expire), unless=is_active, atomic=False, title=_("Tell that the trial has ended"), tags=("mail",))
     def tell_expired(self, user: User) -> None:
         """Once it is inactive: tell the customer."""
         mails.send_expired(user)
 
-    @task(after(expire, days=2), unless=is_active, atomic=False, title=_("Look whether the script is still in use"))
+    @task(
+        after(expire, days=2),
+        unless=is_active,
+        atomic=False,
+        title=_("Look whether the script is still in use"),
+        tags=("mail",),
+    )
     def check_script_usage(self, user: User) -> dict[str, bool]:
         """Two days later: if the website still calls the chat, tell the customer again."""
         expired_at = user.trial_ends_at

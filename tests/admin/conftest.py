@@ -51,7 +51,7 @@ class Care(Timeline):
     @task(after(greet, days=7))
     def follow_up(self, order): ...
 
-    @task()
+    @task(tags=("mail",))
     def call(self, order): ...
 
 

@@ -237,7 +237,9 @@ class TestPlans:
 
         for name in ("shares", "group"):
             trigger, asked, index = STEPS[name]
-            move = partial(advance, name, trigger, worker="w", **asked, on_hold=True, now=NOW, using="default")
+            move = partial(
+                advance, name, trigger, worker="w", **asked, parts=frozenset({"on_hold"}), now=NOW, using="default"
+            )
             [plan] = plans_made_by(move, guided=False)
 
             assert index in plan, f"{name}: {plan}"

@@ -160,7 +160,9 @@ class TestWhoCallsThem:
     def test_composes_the_statement_if_anything_is_on_hold(self, make_task, called):
         task = make_task(task_key=KEY, state=State.AVAILABLE)
 
-        rows = advance("group", Trigger.START, on_hold=True, columns="id", now=NOW, using="default", **GROUP)
+        rows = advance(
+            "group", Trigger.START, parts=frozenset({"on_hold"}), columns="id", now=NOW, using="default", **GROUP
+        )
 
         assert (rows, called) == ([{"id": task.pk}], [])
 

@@ -161,7 +161,7 @@ def begun(db):
 def run_them(attempts, **given):
     thread_watch = ThreadWatch(Watch(), clock=clock, using="default", **given)
     with supervisor.watching(thread_watch):
-        thread_watch.hold(attempts)
+        thread_watch.line_up(attempts)
         return run_begun(attempts, clock=clock, using="default", watch=thread_watch)
 
 

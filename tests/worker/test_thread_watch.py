@@ -34,7 +34,7 @@ class TestTheThreadWatch:
         """To whoever takes it first: the thread, or the supervisor."""
         attempts = begun
         thread_watch = ThreadWatch(Watch(), clock=tell, using="default")
-        thread_watch.hold(attempts)
+        thread_watch.line_up(attempts)
         assert thread_watch.take(attempts[0])
 
         assert thread_watch.see_to(now=float("inf"))
@@ -49,7 +49,7 @@ class TestTheThreadWatch:
         for attempt in attempts:
             attempt.task.state = State.COMPLETED  # As its thread has it until it learns that nothing of that is kept.
         watch = ThreadWatch(Watch(), clock=tell, using="default")
-        watch.hold(attempts)
+        watch.line_up(attempts)
 
         assert watch.see_to(now=float("inf"))
 
@@ -59,7 +59,7 @@ class TestTheThreadWatch:
     def test_is_patient_while_the_thread_gets_on(self, begun, tell):
         attempts = begun
         thread_watch = ThreadWatch(Watch(), clock=tell, using="default")
-        thread_watch.hold(attempts)
+        thread_watch.line_up(attempts)
 
         assert not thread_watch.see_to(now=thread_watch._since + 0.1)
 
@@ -69,7 +69,7 @@ class TestTheThreadWatch:
         attempts = begun
         cancel(attempts[3].task, reason="not this one")
         thread_watch = ThreadWatch(Watch(), clock=tell, using="default")
-        thread_watch.hold(attempts)
+        thread_watch.line_up(attempts)
 
         thread_watch.see_to(now=float("inf"))
 
@@ -80,7 +80,7 @@ class TestTheThreadWatch:
 class TestAThreadThatIsGone:
     def test_is_over_once_it_owes_nothing(self, begun, tell):
         thread_watch = ThreadWatch(Watch(), clock=tell, using="default")
-        thread_watch.hold(begun)
+        thread_watch.line_up(begun)
         assert not thread_watch.is_over(monotonic())
 
         thread_watch.abandon()
@@ -95,7 +95,7 @@ class TestAThreadThatIsGone:
     def test_is_over_when_what_it_owes_has_run_out_by_itself(self, begun, tell, settings):
         settings.TIMELINE = {"LEASE": timedelta(seconds=90)}
         thread_watch = ThreadWatch(Watch(), clock=tell, using="default")
-        thread_watch.hold(begun)
+        thread_watch.line_up(begun)
         thread_watch.abandon()
         thread_watch.close()
 
@@ -106,7 +106,7 @@ class TestAThreadThatIsGone:
 class TestALookThatIsUnderWay:
     def test_is_waited_for_as_long_as_a_lease(self, begun, tell):
         thread_watch = ThreadWatch(Watch(), clock=tell, using="default")
-        thread_watch.hold(begun)
+        thread_watch.line_up(begun)
 
         with thread_watch.looking():
             assert not thread_watch.see_to(now=monotonic() + 2 * PATIENCE)

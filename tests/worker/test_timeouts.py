@@ -114,7 +114,7 @@ def run_them(rows, clock=clock):
     done = []
     with supervisor.watching(thread_watch):
         for attempts in begin_given(task_ids=[row.pk for row in rows], clock=clock, using="default"):
-            thread_watch.hold(attempts)
+            thread_watch.line_up(attempts)
             done += run_begun(attempts, clock=clock, using="default", watch=thread_watch)
     return done
 

@@ -19,7 +19,7 @@ from timeline.admin.references import Called, Named, called, load_to_name, named
 from timeline.admin.subject import Reader
 from timeline.dialects import dialect_of
 from timeline.features.holds.reading import told_hold
-from timeline.features.holds.store import OnHold, covers, not_on_hold
+from timeline.features.holds.store import OnHold, covers
 from timeline.features.machines.people import tasks_resting
 from timeline.features.machines.people_pages import PeoplePages, WaitingPerson
 from timeline.features.waits.reading import Undecided
@@ -31,6 +31,7 @@ from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
 from timeline.reading.diagnosis import find_troubles, told_undefined, troubles_of_clocks, undefined_among
 from timeline.registry import registry
+from timeline.store.left_out import taken_of
 from timeline.store.multi_query import Words, gather
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ class AttentionPages(PeoplePages):
         keys = Words(dialect_of(using).sql("task_keys_there"))
         of_kinds = Hold.objects.using(using).open().order_by().values_list("scope", "target").distinct()
         now, [there, kinds, task_keys] = self.now_and(request, [holds.open().oldest_first()[: FEW + 1], of_kinds, keys])
-        free = not_on_hold(visible, OnHold(frozenset(map(tuple, kinds))), task_keys=registry.task_keys())
+        free = taken_of(visible, OnHold(frozenset(map(tuple, kinds))), task_keys=registry.task_keys())
         first = FirstAsked(visible, FEW + 1, sees_all_runs(policy), now)
         late = counting(asks_of_overdue(free, now=now), most=MOST_COUNTED, using=using)
         asked: list[Any] = [

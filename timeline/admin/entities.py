@@ -16,14 +16,13 @@ from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
 from timeline.features.holds.pages import holds_over, told_holds
-from timeline.features.holds.reading import held_in_words
-from timeline.features.holds.store import covers
 from timeline.features.machines.pictures import run_picture
 from timeline.features.machines.reading import entries_to_tell, machine_lines
 from timeline.features.recurring.reading import schedule_in_words
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, Scope, TimelineRun
 from timeline.reading.explanation import standing
+from timeline.reading.in_the_way import asks_in_the_way, in_the_way
 from timeline.reading.reason_texts import keep_said, with_said
 from timeline.registry import registry
 from timeline.store.multi_query import Words, gather_now
@@ -58,7 +57,7 @@ class Item(NamedTuple):
         lane: Where it stands in the picture; empty: with others of its key.
         group: 0: of the entity itself; else the number of the group that belongs to it.
         stands: Whether it would run as things stand, in words; empty: it has no guards.
-        held: Until when it is on hold, in words; empty: it is not.
+        held: Until when something keeps it, in words; empty: nothing does.
         verbs: What who looks may say to what it asks for, with the words of the buttons.
         title: What people call an event.
     """
@@ -94,7 +93,7 @@ class Read(NamedTuple):
     What one statement reads for an entity's page: what is nearest to now and latest, as far as who looks may see it.
 
     ``seen_holds`` are ids of holds whose decider they may read; ``task_keys`` is empty unless asked for.
-    ``top``: what was found of what else was asked.
+    ``kept``: what ``asks_in_the_way`` has found; ``top``: what was found of what else was asked.
     """
 
     now: datetime
@@ -105,6 +104,7 @@ class Read(NamedTuple):
     holds: list[Hold]
     seen_holds: set[UUID]
     task_keys: list[str]
+    kept: list[list[Any]]
     top: list[list[Any]]
 
 
@@ -130,11 +130,23 @@ def read_entity(
         reader.policy.visible_holds(holds, reader.user).values_list("pk"),
         Words(dialect_of(using).sql("task_keys_there")) if keys else Hold.objects.none().values_list("pk"),
         *top,
+        *asks_in_the_way(using=using),
     ]
     now, [tasks, found, told, entries, there, people, task_keys, *rest] = gather_now(asked, using=using)
     keep_said(tasks)
     told.sort(key=lambda event: (event.recorded_at, event.pk), reverse=True)
-    return Read(now, tasks, found, told, entries, there, {key for [key] in people}, task_keys, rest)
+    return Read(
+        now,
+        tasks,
+        found,
+        told,
+        entries,
+        there,
+        {key for [key] in people},
+        task_keys,
+        rest[len(top) :],
+        rest[: len(top)],
+    )
 
 
 def _seen(about: About, reader: Reader, using: str) -> set[str]:
@@ -162,8 +174,7 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
         )
         for event in read.events
     ]
-    holds = {item.task.pk: [hold for hold in read.holds if covers(hold, item.task)] for item in items if item.task}
-    items = [with_what_is_in_the_way(item, holds[item.task.pk], reader) if item.task else item for item in items]
+    items = with_what_is_in_the_way(items, read.kept, reader, using=using)
     ahead = [item.task for item in items if item.task and item.state in OPEN]
     held = {item.task.pk for item in items if item.task and item.held}
     stands = standing_of(ahead, about.there, held=held, using=using)
@@ -254,13 +265,21 @@ def _row(task: ScheduledTask, reader: Reader) -> Item:
     return Item(task.task_key, at, task.state, label, standing(reader.shown(task)), task)
 
 
-def with_what_is_in_the_way(item: Item, holds: Iterable[Hold], reader: Reader) -> Item:
-    """Say of a task until when the holds that are over it keep it, and what who looks may say to what it asks for."""
+def with_what_is_in_the_way(
+    items: Iterable[Item], kept: Sequence[Sequence[Any]], reader: Reader, *, using: str
+) -> list[Item]:
+    """Say of tasks until when something keeps them, and what who looks may say to what they ask for."""
+    items = list(items)
+    held = in_the_way([item.task for item in items if item.task], kept, using=using)
+    return [_with_answers(item, held.get(item.task.pk, ""), reader) if item.task else item for item in items]
+
+
+def _with_answers(item: Item, held: str, reader: Reader) -> Item:
     task = item.task
     if task is None or not task.is_open or task.state == State.ACTIVE:
         return item
     verbs = [(action, WORDINGS[action].verb) for action in reader.answers(task)]
-    return item._replace(held=held_in_words(holds), verbs=verbs)
+    return item._replace(held=held, verbs=verbs)
 
 
 def in_order(items: Iterable[Item], now: datetime) -> list[Item]:

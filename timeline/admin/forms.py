@@ -14,14 +14,13 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from timeline.admin.actions import Decision, Deed
 from timeline.exceptions import DateOutOfRange, InvalidInput
-from timeline.models import Then
 from timeline.payloads import check_json
 from timeline.policy import Action
 from timeline.timing import check_time
 from timeline.timing.offsets import Offset
 
 
-def _moment(text: str, zone: tzinfo) -> datetime:
+def read_moment(text: str, zone: tzinfo) -> datetime:
     """Read a time on the site's clocks; refuse what they never show, or show twice."""
     with timezone.override(zone):
         at: datetime = forms.DateTimeField().clean(text)
@@ -83,7 +82,7 @@ class MoveForm(ReasonForm):
         """Refuse what is not ahead; None where nothing is said."""
         if not (text := self.cleaned_data["at"]):
             return None
-        at = _moment(text, self.zone)
+        at = read_moment(text, self.zone)
         if at <= self.now:
             raise forms.ValidationError(_("This time has passed. Give one that is ahead; for at once, use “Run now”."))
         return at
@@ -101,34 +100,6 @@ class MoveForm(ReasonForm):
 
 def _hours(number: int | None) -> timedelta:
     return timedelta(hours=number or 0)
-
-
-class HoldForm(ReasonForm):
-    """Why something is put on hold, until when, and what becomes of its tasks then."""
-
-    until = forms.CharField(
-        label=pgettext_lazy("timeline", "Until"),
-        required=False,
-        help_text=gettext_lazy("Empty: until somebody releases it."),
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
-    )
-    then = forms.ChoiceField(label=gettext_lazy("When it ends"), choices=Then.choices, initial=Then.RUN)
-    field_order = ("until", "then", "reason")
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.fields["reason"].help_text = _(
-            "Required, 200 characters at most. It is kept with the hold, and your name."
-        )
-
-    def clean_until(self) -> datetime | None:
-        """None where nothing is said; refuse what is not ahead."""
-        if not (text := self.cleaned_data["until"]):
-            return None
-        until = _moment(text, self.zone)
-        if until <= self.now:
-            raise forms.ValidationError(_("This time has passed. Give one that is ahead, or none."))
-        return until
 
 
 class ApproveForm(ReasonForm):

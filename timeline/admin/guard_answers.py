@@ -123,7 +123,7 @@ def standing_of(
     with shared(using) as sandbox:
         for key, (guard, task) in asked.items():
             if key not in said:
-                said[key] = _holds(guard, task, there.get(task.entity_ref), sandbox)
+                said[key] = _is_true(guard, task, there.get(task.entity_ref), sandbox)
     return {
         task.pk: _in_words(
             [(option, guard, said[task.entity_ref, id(guard)]) for option, guard in guards], is_held=task.pk in held
@@ -150,16 +150,16 @@ def _conditions(
     said: Answers = dict.fromkeys(asked)
     for (ref, _zone), keys in alike.items():
         entity, task = there[ref], asked[keys[0]][1]
-        found = _hold_together([asked[key][0] for key in keys], task, entity, using)
+        found = _true_together([asked[key][0] for key in keys], task, entity, using)
         if found is None:  # One of them cannot be asked: which?
             found = [
-                bool(one[0]) if (one := _hold_together([asked[key][0]], task, entity, using)) else None for key in keys
+                bool(one[0]) if (one := _true_together([asked[key][0]], task, entity, using)) else None for key in keys
             ]
         said |= dict(zip(keys, found, strict=True))
     return said
 
 
-def _hold_together(guards: Sequence[Q], task: ScheduledTask, entity: Model, using: str) -> list[bool | None] | None:
+def _true_together(guards: Sequence[Q], task: ScheduledTask, entity: Model, using: str) -> list[bool | None] | None:
     """Whether each of these conditions holds of an entity; None: the statement failed."""
     model: Any = model_of(task.entity_ref.label)
     caught: list[Exception] = []
@@ -180,7 +180,7 @@ def _undone(using: str) -> Iterator[None]:
         yield
 
 
-def _holds(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
+def _is_true(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
     """Whether a guard holds; None: it raised, or the entity is not there. Nothing that it writes stays."""
     caught: list[Exception] = []
     if entity is not None:
@@ -200,11 +200,11 @@ def _as_at_a_worker(guard: Any, task: ScheduledTask, entity: Model) -> Iterator[
 
 
 def _in_words(answers: Sequence[tuple[str, Any, bool | None]], *, is_held: bool) -> str:
-    for option, guard, holds in answers:
+    for option, guard, is_true in answers:
         named = {"guard": f"{option} {_name(guard)}"}
-        if holds is None:
+        if is_true is None:
             return _("as things stand, nobody can say whether it runs: %(guard)s cannot be asked") % named
-        if holds is not (option == "only_if"):
+        if is_true is not (option == "only_if"):
             without = _("without the hold, it would be cancelled: %(guard)s")
             return (without if is_held else _("as things stand, it would be cancelled: %(guard)s")) % named
     listed = ", ".join(f"{option} {_name(guard)}" for option, guard, _said in answers)

@@ -18,11 +18,10 @@ from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
 from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
-from timeline.features.holds.reading import held_in_words
-from timeline.features.holds.store import over_these
 from timeline.lifecycle import ReasonCode, State
 from timeline.models.payload_text import PayloadText
 from timeline.reading.explanation import standing
+from timeline.reading.in_the_way import in_the_way
 from timeline.reading.reason_texts import recall
 from timeline.reading.run_again import fixed_since
 from timeline.reading.tallies import Amount
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
     from django_stubs_ext import StrPromise
 
-    from timeline.models import Hold, ScheduledTask
+    from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
 
@@ -128,7 +127,7 @@ class ListRow(NamedTuple):
     Args:
         span: How far from now it is due, or has ended.
         why: Why it is so; may be empty.
-        held: Until when it is on hold, in words; empty: it is not.
+        held: Until when something keeps it, in words; empty: nothing does.
         may_decide: Whether who looks may approve or reject it.
         fixed: That it failed and what came of it since, in words; empty: it has not failed, or nothing did.
         becomes: What somebody is about to make of it; None: nothing, or nobody can say.
@@ -178,26 +177,25 @@ def listing(
     tasks: ScheduledTaskQuerySet,
     question: Question,
     *,
-    holds: Sequence[Hold],
+    kept: Sequence[Sequence[Any]],
     now: datetime,
     zone: tzinfo,
     reader: Reader,
     site: str,
 ) -> dict[str, Any]:
     """
-    Put together what the list shows of tasks that the user may see. ``holds``: some that are open; ``site`` is the name of the
-    admin site.
+    Put together what the list shows of tasks that the user may see. ``kept``: what ``asks_in_the_way`` has found; ``site`` is
+    the name of the admin site.
     """
     kinds = KindsThere(tasks.db)
     page = page_of(tasks, question, now=now, zone=zone, kinds=kinds)
     recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
-    rest = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE]
-    held = over_these(rest, holds, using=tasks.db)
+    held = in_the_way(page.tasks, kept, using=tasks.db)
     fixed = fixed_since(page.tasks, using=tasks.db)
     rows = {
         task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(
-            held=held_in_words(held.get(task.pk, ())),
+            held=held.get(task.pk, ""),
             may_decide=bool(reader.answers(task)),
             fixed=fixed.get(task.pk, ""),
         )

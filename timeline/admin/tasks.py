@@ -33,7 +33,6 @@ from timeline.admin.task_page import telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
 from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
-from timeline.features.holds.store import some_open
 from timeline.features.limits.places import limited_keys  # of limits
 from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
@@ -44,6 +43,7 @@ from timeline.live.versions import EVERYTHING, EverythingAndWorkers, OneEntity, 
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
+from timeline.reading.in_the_way import asks_in_the_way
 from timeline.reading.outlook import foreseen_of
 from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
@@ -144,12 +144,12 @@ class TaskAdmin(
         if not self.has_view_permission(request):
             raise PermissionDenied
         question, policy = asked(request.GET), policy_of(request)
-        now, [holds] = self.now_and(request, [some_open(using=self.alias)])
+        now, kept = self.now_and(request, asks_in_the_way(using=self.alias))
         zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         site, visible = self.admin_site.name, self.visible(request)
         may_ask = reader.payload or not question.payload  # Who may not read payloads would find out what they say.
         question = question if may_ask else replace(question, payload=None)
-        shown = listing(visible, question, holds=holds, now=now, zone=zone, reader=reader, site=site)
+        shown = listing(visible, question, kept=kept, now=now, zone=zone, reader=reader, site=site)
         context = {
             **shown,
             "question": question,
@@ -210,16 +210,10 @@ class TaskAdmin(
         zone, reader = timezone.get_current_timezone(), Reader(policy, request.user)
         ref, entity, using = about.ref, about.entity, self.alias
         owner, labels = may_own(entity, reader, using)
-        read = read_entity(
-            about,
-            visible,
-            reader,
-            keys=bool(labels),
-            top=[*self.asked_at_the_top(request), some_open(using=self.alias)],
-        )
-        self.keep_the_top(request, read.top[:-1])
+        read = read_entity(about, visible, reader, keys=bool(labels), top=self.asked_at_the_top(request))
+        self.keep_the_top(request, read.top)
         now, runs = read.now, [run for run in in_order_of_start(read.runs) if run.is_open]
-        theirs = belongings_of(owner, labels, read.task_keys, visible, reader, holds=read.top[-1])
+        theirs = belongings_of(owner, labels, read.task_keys, visible, reader, kept=read.kept)
         entities = {**theirs.entities, **about.there}
         foreseen = foreseen_of([*runs, *theirs.runs], now=now, using=using, entities=entities)
         own = {run.pk for run in runs}

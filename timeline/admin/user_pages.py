@@ -24,9 +24,8 @@ from timeline.admin.list_query import LONGEST
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Named, load_to_name, named
 from timeline.admin.subject import Reader, sees
-from timeline.features.holds.store import over_these
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import EntityRef, Hold, TimelineRun, family_of, model_of, ref_as
+from timeline.models import EntityRef, TimelineRun, family_of, model_of, ref_as
 from timeline.models.entities import keys_of, path_to
 from timeline.policy import TimelinePolicy
 from timeline.reading.reason_texts import keep_said, with_said
@@ -75,9 +74,9 @@ def belongings_of(
     visible: ScheduledTaskQuerySet,
     reader: Reader,
     *,
-    holds: Sequence[Hold],
+    kept: Sequence[Sequence[Any]],
 ) -> Belongings:
-    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing. ``holds``: open."""
+    """Read what belongs to a user, in as many queries for one thing as for a thousand; no owner: nothing."""
     if owner is None or not labels:
         return Belongings([], False, {}, [])
     using, policy, user = visible.db, reader.policy, reader.user
@@ -88,9 +87,7 @@ def belongings_of(
     past, ahead = first_of_kinds(tasks, _keys_about(labels, task_keys), sides, entities.MAX_SHOWN + 1, also=with_said)
     keep_said([*past, *ahead])
     items, is_cut = as_items(past, ahead, reader)
-    rest = [item.task for item in items if item.task is not None and item.task.is_open]
-    held = over_these(rest, holds, using=using)
-    items = [with_what_is_in_the_way(item, held.get(item.task.pk, ()), reader) if item.task else item for item in items]
+    items = with_what_is_in_the_way(items, kept, reader, using=using)
     shown = [item.task for item in items if item.task is not None]
     runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}
     # Who is shown a task by our own rules is shown what its run brings. Those of a host's are asked.

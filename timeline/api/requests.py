@@ -239,7 +239,7 @@ class HoldBody(ReasonBody):
 
     scope = ChoiceOf(Scope, help_text="What kind of thing is to be held.")
     target = _optional_text(
-        MAX_TARGET, "Task key, name of the timeline, or queue; empty for an entity and for everything."
+        MAX_TARGET, "Task key, name of the timeline, queue, or tag; empty for an entity and for everything."
     )
     entity = EntityBody(required=False, allow_null=True, help_text="For the scope `entity`.")
     until = _optional_moment("When it ends by itself, with its offset from UTC; nothing: when it is released.")

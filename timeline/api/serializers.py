@@ -10,17 +10,16 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, InstantField, TitleField
-from timeline.features.holds.reading import held_in_words
-from timeline.features.holds.store import holds_over, over_these
 from timeline.features.machines.api import EntityField, EntitySerializer, MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
 from timeline.features.waits.reading import wait_of, waits_in_words
 from timeline.lifecycle import ReasonCode, State
-from timeline.models import Event, Hold, LogEntry, ScheduledTask
+from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explanation import explain
+from timeline.reading.in_the_way import in_the_way
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold
 from timeline.registry import registry
@@ -129,20 +128,14 @@ class TaskSerializer(RowSerializer):
         return self.shown(task).actor
 
     def get_stands(self, task: ScheduledTask) -> str:
-        """In words; the holds over all tasks of a list are read together."""
+        """In words; what keeps the tasks of a list is read together."""
         if self._held is None or task.pk not in self._held:
             page = self.parent.instance if isinstance(self.parent, serializers.ListSerializer) else None
             tasks = {each.pk: each for each in page or [] if isinstance(each, ScheduledTask)} | {task.pk: task}
-            rest = [each for each in tasks.values() if each.is_open and each.state != State.ACTIVE]
-            held = self._holds_over(rest) if rest else {}
-            self._held = {key: held_in_words(held.get(key, ())) for key in tasks}
+            found = self.context.get("in_the_way")  # Which the view may have read.
+            held = in_the_way(tasks.values(), found, using=self.context["view"].get_using())
+            self._held = {key: held.get(key, "") for key in tasks}
         return "; ".join(filter(None, [self._held[task.pk], waits_in_words(task)]))
-
-    def _holds_over(self, tasks: list[ScheduledTask]) -> dict[UUID, list[Hold]]:
-        using = self.context["view"].get_using()
-        if "holds" in self.context:  # Which the view has read.
-            return over_these(tasks, self.context["holds"], using=using)
-        return holds_over(tasks, using=using)
 
     @extend_schema_field(serializers.ListField(child=ChoiceOf(Action)))
     def get_actions(self, task: ScheduledTask) -> list[Action]:

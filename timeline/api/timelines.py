@@ -19,15 +19,15 @@ from timeline.api.fields import can_be_key, find_entity
 from timeline.api.pagination import DESCRIBED, ORDERINGS, Page, limit_of, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
-from timeline.features.holds.store import some_open
 from timeline.features.machines.api import MachineSerializer
 from timeline.features.machines.reading import machine_lines
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import EntityRef, Hold, ScheduledTask, TimelineRun, exact_ref, ref_as
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, ref_as
 from timeline.models.kin import names_of
 from timeline.models.run import TimelineRunQuerySet
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.policy import TimelinePolicy
+from timeline.reading.in_the_way import asks_in_the_way
 from timeline.reading.outlook import foreseen_of
 from timeline.reading.reason_texts import keep_told, told_of
 from timeline.registry import registry
@@ -51,7 +51,7 @@ class PartsView(TimelineAPI):
     parameters = ("part", "cursor", "limit")
     serializer_class: type[TaskSerializer] = TaskSerializer
     foreseen_serializer_class: type[ForeseenSerializer] = ForeseenSerializer
-    holds: Sequence[Hold] = ()
+    in_the_way: Sequence[Sequence[Any]] = ()
 
     def answer(
         self,
@@ -101,7 +101,7 @@ class PartsView(TimelineAPI):
         return page_of(rows, self.request, ordering, states, kinds=kinds, part=name)
 
     def _shown(self, page: Page) -> dict[str, Any]:
-        context = {"view": self, "request": self.request, "holds": self.holds}
+        context = {"view": self, "request": self.request, "in_the_way": self.in_the_way}
         return {"next": page.next, "results": self.serializer_class(page.tasks, many=True, context=context).data}
 
     def _runs(
@@ -113,8 +113,9 @@ class PartsView(TimelineAPI):
         asked += [(every_run.of_machines(), MOST_MACHINES)] if machines and registry.machines() else []
         is_ours = type(self.policy).runs_seen is TimelinePolicy.runs_seen  # A host's own reads them itself.
         latest = [self.policy.latest_runs(runs, user, most) for runs, most in asked] if is_ours else []
-        holds = some_open(using=using) if any(task.is_open for task in listed) else Hold.objects.none()
-        self.now, [told, self.holds, *read] = gather_now([told_of(listed, using=using), holds, *latest], using=using)
+        kept = asks_in_the_way(using=using) if any(task.is_open for task in listed) else []
+        self.now, [told, *read] = gather_now([told_of(listed, using=using), *latest, *kept], using=using)
+        read, self.in_the_way = read[: len(latest)], read[len(latest) :]
         keep_told(listed, told)
         if is_ours:
             found = [self.policy.seen_of(_latest_first(runs), user, using=using) for runs in read]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from timeline.features.holds.declaration import BrakeOptions  # of holds
+from timeline.features.holds.declaration import HoldOptions  # of holds
 from timeline.features.limits.declaration import LimitOptions  # of limits
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class CoreOptions(TypedDict, total=False):
 class TaskOptions(
     CoreOptions,
     LimitOptions,  # of limits
-    BrakeOptions,  # of holds
+    HoldOptions,  # of holds
     total=False,
 ):
     """All of them."""

@@ -30,14 +30,14 @@ MANY: Final = 16  # While no message waits: then workers seem to have nothing to
 
 
 class Share(NamedTuple):
-    """How much to take of one kind and priority, from the first known task on. ``on_hold``: some may have to be skipped."""
+    """How much to take of one kind and priority, from the first known task on. ``parts``: see ``advance``."""
 
     task_key: str
     priority: int
     size: int
     since: datetime | None = None
     since_id: UUID | None = None
-    on_hold: bool = False
+    parts: frozenset[str] = frozenset()
 
 
 def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[str, int], *, most: int) -> list[Share]:
@@ -126,7 +126,7 @@ def apportion(
             left[queue] -= size
             there_first = first[share.task_key]
             since, since_id = there_first.place
-            claimed.append(share._replace(size=size, since=since, since_id=since_id, on_hold=there_first.on_hold))
+            claimed.append(share._replace(size=size, since=since, since_id=since_id, parts=there_first.parts))
     return claimed, sizes
 
 
@@ -177,7 +177,7 @@ def claim(
             sizes=[share.size for share in taken],
             since=[share.since for share in taken],
             since_ids=[share.since_id for share in taken],
-            on_hold=taken[0].on_hold,
+            parts=taken[0].parts,
             now=now,
             using=using,
         )
@@ -191,7 +191,7 @@ def claim(
 
 def _of(share: Share, using: str) -> list[ScheduledTask]:
     ready = ScheduledTask.objects.using(using).ready().free().filter(task_key=share.task_key, priority=share.priority)
-    return list((ready.not_of_held_entities() if share.on_hold else ready)[: share.size])
+    return list(ready.with_parts(share.parts)[: share.size])
 
 
 def is_anything_ready(*, using: str) -> bool:

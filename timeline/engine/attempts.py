@@ -141,15 +141,15 @@ def begin_group(
     since: IndexPlace,
     worker: str,
     retried: bool = True,
-    on_hold: bool = False,
+    parts: frozenset[str] = frozenset(),
     now: datetime,
     using: str,
 ) -> list[Attempt]:
     """
     Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one task.
 
-    The search begins at ``since``. Without ``retried``, nothing starts if the next task was tried before. With ``on_hold``,
-    tasks about entities on hold are skipped. On SQLite only one task starts.
+    The search begins at ``since``. Without ``retried``, nothing starts if the next task was tried before. ``parts``: see
+    ``advance``. On SQLite only one task starts.
     """
     with committed(using):
         if dialect_of(using).has_set_statements:
@@ -164,14 +164,14 @@ def begin_group(
                 since=since.since,
                 since_id=since.id,
                 retried=retried,
-                on_hold=on_hold,
+                parts=parts,
                 now=now,
                 using=using,
             )
             started = as_tasks(rows, using)
         else:
             ready = ScheduledTask.objects.using(using).ready().free().filter(task_key=task_key, priority=priority)
-            ready = ready.not_of_held_entities() if on_hold else ready
+            ready = ready.with_parts(parts)
             started = _start(
                 [task for task in ready[:1] if retried or task.is_as_new], None, worker, now=now, using=using
             )

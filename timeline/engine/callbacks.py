@@ -38,7 +38,7 @@ class Watch:
     def left(self, task: ScheduledTask) -> None:
         """The attempt is no longer held."""
 
-    def hold(self, attempts: Iterable[Attempt]) -> None:
+    def line_up(self, attempts: Iterable[Attempt]) -> None:
         """These attempts have been begun, and will be entered later."""
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:

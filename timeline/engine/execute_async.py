@@ -280,7 +280,7 @@ class _SideBySide:
         return error
 
     def _put_back(self, attempts: Sequence[Attempt]) -> None:
-        self._runtime.watch.hold(attempts)
+        self._runtime.watch.line_up(attempts)
         self._waiting.extendleft(reversed(attempts))
 
     async def _execute(self, attempt: Attempt, *, alone: bool) -> Write | BaseException | None:

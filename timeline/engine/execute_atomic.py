@@ -286,7 +286,7 @@ class _Together:
             attempt.alone = True
             attempt.note_undone("it met a lock that somebody has")
             self.left.append(attempt)
-            self.runtime.watch.hold([attempt])
+            self.runtime.watch.line_up([attempt])
         else:
             self.outcomes.append((attempt, caught[0]))
 

@@ -82,7 +82,7 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
                 executed = _execute(rest, runtime) if rest else Executed([], [])
             ended += executed.ended
             rest = runtime.watch.remaining(executed.rest)
-            runtime.watch.hold(rest)  # Some may have been entered, in a transaction that was undone.
+            runtime.watch.line_up(rest)  # Some may have been entered, in a transaction that was undone.
             _end_if(executed.died, rest, runtime)
         if rest:
             release(rest, STOPPED, now=runtime.clock(), using=runtime.using)
@@ -217,7 +217,7 @@ def begin_ready(
     using: str,
     worker: str = "",
     retried: bool = True,
-    on_hold: bool = False,
+    parts: frozenset[str] = frozenset(),
 ) -> list[Attempt]:
     """Start available tasks of one kind and priority, as ``begin_group``. Several processes may do so at once."""
     return begin_group(
@@ -227,7 +227,7 @@ def begin_ready(
         since=since,
         worker=worker[:MAX_WORKER],
         retried=retried,
-        on_hold=on_hold,
+        parts=parts,
         now=clock(),
         using=using,
     )

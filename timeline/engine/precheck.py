@@ -225,8 +225,8 @@ def _asked(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, R
 def _no_of(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason]:
     """The tasks that the guard refuses."""
     guard = attempts[0].declared.guards[option]
-    holds = _matching(attempts, guard, using)
-    no = [attempt for attempt in attempts if (attempt.task.entity_ref in holds) is (option != "only_if")]
+    matching = _matching(attempts, guard, using)
+    no = [attempt for attempt in attempts if (attempt.task.entity_ref in matching) is (option != "only_if")]
     return {attempt.task.id: guard_reason(option, guard) for attempt in no}
 
 

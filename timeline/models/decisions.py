@@ -29,7 +29,11 @@ class Scope(models.TextChoices):
     TASK = "task", pgettext_lazy("timeline", "task")
     TIMELINE = "timeline", pgettext_lazy("timeline", "timeline")
     QUEUE = "queue", pgettext_lazy("timeline", "queue")
+    TAG = "tag", pgettext_lazy("timeline", "tag")
     EVERYTHING = "everything", pgettext_lazy("timeline", "everything")
+
+
+_BY_NAME = (Scope.TASK, Scope.TIMELINE, Scope.QUEUE, Scope.TAG)
 
 
 class Then(models.TextChoices):
@@ -62,10 +66,10 @@ class Hold(EntityColumns):
     """
     One hold. It is stored beside the tasks: none of them changes while it is on hold.
 
-    ``target`` is the task key, the timeline or the queue. ``names`` are all names of an entity, each a label and an id.
-    ``lifted_at`` is the end of the time for which it counts. ``released_at`` is when all work for it was done, and until then
-    it is in force. This may be later, since tasks are shifted or cancelled batch by batch: ``place`` is the last task that was
-    looked at, ``settled`` is how many were changed. All moments are story time.
+    ``target`` is the task key, the timeline, the queue or the tag. ``names`` are all names of an entity, each a label and an
+    id. ``lifted_at`` is the end of the time for which it counts. ``released_at`` is when all work for it was done, and until
+    then it is in force. This may be later, since tasks are shifted or cancelled batch by batch: ``place`` is the last task
+    that was looked at, ``settled`` is how many were changed. All moments are story time.
 
     ``park_above`` and ``park_within`` come from the destructive task whose brake has made it; None: a person has made it.
     For the hold of a brake, ``place`` is an id made at its release: tasks made before are let go, and ``settled`` is how many.
@@ -102,8 +106,7 @@ class Hold(EntityColumns):
             models.CheckConstraint(
                 condition=Q(scope=Scope.ENTITY, target="") & ~Q(entity_label="") & ~Q(entity_id="")
                 | Q(scope=Scope.EVERYTHING, target="", entity_label="", entity_id="")
-                | Q(scope__in=sorted([Scope.TASK, Scope.TIMELINE, Scope.QUEUE]), entity_label="", entity_id="")
-                & ~Q(target=""),
+                | Q(scope__in=sorted(_BY_NAME), entity_label="", entity_id="") & ~Q(target=""),
                 name="timeline_hold_names_what",
             ),
             models.CheckConstraint(
@@ -138,6 +141,8 @@ class Hold(EntityColumns):
         """What it covers, for people; in English with the names from the code."""
         if self.scope == Scope.ENTITY:
             return str(self.entity_ref)
+        if self.scope in (Scope.QUEUE, Scope.TAG):
+            return f"{self.get_scope_display()} {self.target}"
         return self.target or gettext("everything there is")
 
     @property

@@ -117,6 +117,10 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         condition = f"(timeline_scheduledtask.entity_label, timeline_scheduledtask.entity_id) NOT IN ({held})"
         return cast("ScheduledTaskQuerySet", self.extra(where=[condition]))  # noqa: S610 (ours)
 
+    def with_parts(self, parts: frozenset[str]) -> ScheduledTaskQuerySet:
+        """With the conditions that statements have in optional lines of these names."""
+        return self.not_of_held_entities() if "on_hold" in parts else self
+
     def free(self) -> ScheduledTaskQuerySet:
         """Tasks that have no limit."""
         return self.filter(limit_key="")

@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
-from timeline.features.holds.store import OnHold, not_on_hold
+from timeline.features.holds.store import OnHold
 from timeline.features.recurring.planner import Known, passed_since, silent_until
 from timeline.features.recurring.store import last_slots
 from timeline.lifecycle import OPEN, ReasonCode, State
@@ -36,6 +36,7 @@ from timeline.reading.attention import (
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
+from timeline.store.left_out import taken_of
 from timeline.store.multi_query import Words, gather
 from timeline.store.triggers import missing_among
 from timeline.timing import told_time
@@ -254,7 +255,7 @@ def _holds(using: str) -> QuerySet[Any, Any]:
 
 def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
     """Count running and late tasks. If there is no hold, nothing is asked about holds."""
-    free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
+    free = taken_of(tasks, holding, task_keys=registry.task_keys())
     asks: list[tuple[str, Any]] = [
         ("pending", tasks.on_their_way()),
         ("active", tasks.filter(state=State.ACTIVE)),

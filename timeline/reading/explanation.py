@@ -13,8 +13,6 @@ from django.utils.translation import gettext_lazy
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
-from timeline.features.holds.reading import told_hold
-from timeline.features.holds.store import holds_over
 from timeline.features.machines.reading import told_state
 from timeline.features.recurring.reading import is_repeated, schedule_of, series_after, series_ahead
 from timeline.features.steps.reading import StepLine, steps_of_task, told_steps
@@ -22,6 +20,7 @@ from timeline.features.waits.reading import waits_in_words, who_decides
 from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.reading.in_the_way import told_in_the_way
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold, told_reason
 from timeline.registry import registry
@@ -338,9 +337,9 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = Tr
             "again, or somebody applies the plan, with manage.py timeline_apply %(timeline)s."
         ) % {"task": task.task_key, "timeline": task.task_key.partition(".")[0]}
         return
-    holds = [] if task.state == State.ACTIVE else holds_over([task], using=using).get(task.pk, [])
-    yield from (told_hold(hold, people=people) for hold in holds)
-    yield from _state_of(task, now, is_held=bool(holds), using=using)
+    told = list(told_in_the_way(task, people=people, using=using))
+    yield from told
+    yield from _state_of(task, now, is_held=bool(told), using=using)
     if registry.in_shadow(task.task_key):
         yield _("Its timeline is in shadow: as long as that is so, its handler is not entered.")
     yield from series_ahead(task, now=now, using=using)

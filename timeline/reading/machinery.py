@@ -17,11 +17,11 @@ from django.db.models.functions import Coalesce
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
-from timeline.features.holds.store import not_on_hold, on_hold
 from timeline.lifecycle import State
 from timeline.models import Hold, Identity, LogEntry, RollUp, ScheduledTask, Sign, Total
 from timeline.reading.attention import MAX_COUNTED, Waiting, asks_of_overdue, asks_of_waiting
 from timeline.registry import registry
+from timeline.store.left_out import left_out, taken_of
 
 MOST: Final = 100  # Workers that are listed.
 
@@ -51,7 +51,7 @@ class Measured:
 def measure(*, now: datetime, using: str) -> Measured:
     """Look at one database: five statements."""
     tasks, patience = ScheduledTask.objects.using(using), 3 * get_settings().POLL_INTERVAL
-    free = not_on_hold(tasks, on_hold(using=using), task_keys=registry.task_keys())
+    free = taken_of(tasks, left_out(using=using), task_keys=registry.task_keys())
     late = dict(asks_of_overdue(free, now=now))
     asks = list(enumerate(asks_of_waiting(tasks, now=now)))
     numbers = {
@@ -111,7 +111,7 @@ def _first(rows: QuerySet[Any], column: str) -> Expression:
 
 
 def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
-    """The statement of a query as it is: a ``Subquery`` renames its tables, but not in the SQL that ``not_on_hold`` adds."""
+    """The statement of a query as it is: a ``Subquery`` renames its tables, but not in the SQL that ``taken_of`` adds."""
     sql, given = rows.query.get_compiler(using=rows.db).as_sql()
     return sql, given
 

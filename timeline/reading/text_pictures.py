@@ -11,13 +11,12 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.features.holds.reading import held_in_words
-from timeline.features.holds.store import holds_over
 from timeline.features.machines.declaration import table_of
 from timeline.features.machines.table import BACK, IGNORE, STAY, Row
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.reading.explanation import standing
+from timeline.reading.in_the_way import in_the_way
 from timeline.reading.outlook import foreseen
 from timeline.reading.reason_texts import recall
 from timeline.reading.timeline_pictures import guards_of, starts_of
@@ -54,12 +53,11 @@ def _drawn(entity: Model | EntityRef | None, *, now: datetime, using: str) -> li
     tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
     recall(tasks, using=using)
     outlooks = foreseen(entity=entity, now=now, using=using)
-    rest = [task for task in tasks if task.is_open and task.state != State.ACTIVE]
-    held = holds_over(rest, using=using) if rest else {}
+    held = in_the_way(tasks, using=using)
     width = max([len(task.full_key) for task in tasks] + [len(item.task_key) for item in outlooks] + [0])
     lines: list[tuple[datetime | None, str]] = []
     for task in tasks:
-        said = _said(task, held_in_words(held.get(task.pk, ())))
+        said = _said(task, held.get(task.pk, ""))
         lines.append((_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.full_key, width, said)))
     for item in outlooks:
         said = _marked(_("foreseen: %(why)s") % {"why": item.why}, item.task_key)

@@ -254,6 +254,7 @@ def hold(
     task: str = "",
     timeline: str | type[Timeline] = "",
     queue: str = "",
+    tag: str = "",
     everything: bool = False,
     until: datetime | None = None,
     then: str = "run",
@@ -262,10 +263,10 @@ def hold(
     using: str | None = None,
 ) -> Hold:
     """
-    Stop the tasks of an entity, of a kind, of a timeline, of a queue, or all tasks, until a time or until it is released.
+    Stop the tasks of an entity, of a kind, of a timeline, of a queue, with a tag, or all, until a time or until it is released.
 
     Args:
-        entity, task, timeline, queue, everything: One of them. ``task`` is a key, ``trial.remind``.
+        entity, task, timeline, queue, tag, everything: One of them. ``task`` is a key, ``trial.remind``.
         until, reason, actor: See ``timeline.features.holds.verbs.hold``, also for errors.
         then: What happens when it ends: ``run`` due tasks, ``shift`` all tasks by the time that they were held, or ``expire``
             due tasks.
@@ -277,19 +278,20 @@ def hold(
         Scope.TASK: bool(task),
         Scope.TIMELINE: bool(timeline),
         Scope.QUEUE: bool(queue),
+        Scope.TAG: bool(tag),
         Scope.EVERYTHING: everything,
     }
     scopes = [scope for scope, is_given in targets.items() if is_given]
     if len(scopes) != 1:
         problem = _("it needs one thing to hold, and only one.")
-        raise InvalidInput("hold", problem, _("Give an entity, task=, timeline=, queue= or everything=True."))
+        raise InvalidInput("hold", problem, _("Give an entity, task=, timeline=, queue=, tag= or everything=True."))
     if not isinstance(entity, EntityRef):
         using = using or (alias_of(entity) if entity is not None else None)
     using = using or router.db_for_write(ScheduledTask)
     name = registry.timeline(timeline).name if timeline else ""
     return verbs.hold(
         scope=scopes[0],
-        target=task or name or queue,
+        target=task or name or queue or tag,
         entity=entity,
         until=until,
         then=then,

@@ -87,7 +87,7 @@ def _lets(condition: Any, task_key: str) -> bool:
     """Whether a condition may hold for a row of this kind. A condition that is not about kinds may."""
     if isinstance(condition, WhereNode):
         if condition.negated:
-            return not _holds(condition, task_key, negated=False)
+            return not _is_true(condition, task_key, negated=False)
         if condition.connector in (AND, OR):
             parts = (_lets(part, task_key) for part in condition.children)
             return all(parts) if condition.connector == AND else any(parts)
@@ -96,14 +96,14 @@ def _lets(condition: Any, task_key: str) -> bool:
     return True if told is None else told
 
 
-def _holds(condition: Any, task_key: str, *, negated: bool = True) -> bool:
+def _is_true(condition: Any, task_key: str, *, negated: bool = True) -> bool:
     """Whether a condition holds for all rows of this kind. ``negated``: False to ignore a negation."""
     if isinstance(condition, WhereNode):
         if condition.negated and negated:
             inner = WhereNode(condition.children, condition.connector)
             return not _lets(inner, task_key)
         if condition.connector in (AND, OR):
-            parts = (_holds(part, task_key) for part in condition.children)
+            parts = (_is_true(part, task_key) for part in condition.children)
             return all(parts) if condition.connector == AND else any(parts)
         return False
     return bool(_told(condition, task_key))

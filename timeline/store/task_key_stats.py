@@ -14,24 +14,24 @@ from django.db import connections
 
 from timeline.dialects import Dialect, dialect_of, narrowed
 from timeline.exceptions import UnknownTask
-from timeline.features.holds.store import NOTHING_ON_HOLD, on_hold
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.store.floors import BEGINNING, SLACK, IndexPlace, floor_of, floors_of, note_dead
 from timeline.store.kept_statements import READY_KINDS
+from timeline.store.left_out import NOTHING, left_out
 from timeline.store.transactions import IN_ORDER, execute_guided
 
 
 class FirstOfKind(NamedTuple):
     """
-    The first available task of a kind: priority (smaller is more urgent), due time and id (both None on SQLite). ``on_hold``:
-    entities are on hold, so that some tasks of the kind may be skipped.
+    The first available task of a kind: priority (smaller is more urgent), due time and id (both None on SQLite). ``parts``:
+    optional lines of the statements that take its tasks, so that these leave some of them out.
     """
 
     priority: int
     due_at: datetime | None
     id: UUID | None = None
-    on_hold: bool = False
+    parts: frozenset[str] = frozenset()
 
     @property
     def place(self) -> IndexPlace:
@@ -74,18 +74,18 @@ def timelines_there(using: str) -> list[str]:
 
 def ready_kinds(task_keys: Sequence[str], *, now: datetime | None = None, using: str) -> dict[str, FirstOfKind]:
     """
-    The first available task of each kind that has one without a hold: one look in an index for each kind. If anything is on
-    hold, a second statement reads what; if entities are, a third skips their tasks. If ``now`` is known, a kind of which
-    nothing is available is not read in vain either (``floors``).
+    The first available task of each kind that has one that may run: one look in an index for each kind. If anything is kept
+    from running, a second statement reads what; if only some tasks of a kind are, a third skips them. If ``now`` is known, a
+    kind of which nothing is available is not read in vain either (``floors``).
     """
     rows = _ready(task_keys, frozenset(), now, using)
-    held = on_hold(using=using) if rows and rows[0][-1] else NOTHING_ON_HOLD
-    if held.has_entities:
-        rows = _ready(task_keys, frozenset({"on_hold"}), now, using)
+    left = left_out(using=using) if rows and rows[0][-1] else NOTHING
+    if parts := left.parts:
+        rows = _ready(task_keys, parts, now, using)
     ready: dict[str, FirstOfKind] = {}
-    for task_key, priority, due_at, task_id, _some_on_hold in rows:
-        if not (held.targets and held.covers(task_key)) and _is_before(priority, ready.get(task_key)):
-            ready[task_key] = FirstOfKind(priority, due_at, task_id, held.has_entities)
+    for task_key, priority, due_at, task_id, _some_kept in rows:
+        if not left.covers(task_key) and _is_before(priority, ready.get(task_key)):
+            ready[task_key] = FirstOfKind(priority, due_at, task_id, parts)
     return ready
 
 
@@ -136,7 +136,7 @@ def _ranges_of(task_key: str, places: dict[int, IndexPlace]) -> Iterator[tuple[s
 def _after(places: Places, task_keys: Sequence[str], rows: Sequence[_Row], now: datetime | None) -> Places:
     """The places before which there was nothing, after a look."""
     found: Places = defaultdict(dict)
-    for task_key, priority, due_at, task_id, _some_on_hold in rows:
+    for task_key, priority, due_at, task_id, _some_kept in rows:
         found[task_key][priority] = FirstOfKind(priority, due_at, task_id).place
     nothing = BEGINNING if now is None else IndexPlace(now - SLACK)
     after = {}

@@ -155,7 +155,6 @@ def advance(
     scheduled_at: datetime | None = None,
     detail: Mapping[str, Any] | None = None,
     wait: bool = False,
-    on_hold: bool = False,
     parts: frozenset[str] = frozenset(),
     **asked: object,
 ) -> list[RawRow]:
@@ -168,8 +167,7 @@ def advance(
         trigger: What moves them. Rows in a state that has no such move are left alone.
         lease: How long the rows are leased, if the new state has a lease; None: ``TIMELINE["LEASE"]``.
         wait: Whether to wait for locked rows, unless ``selection`` always skips them.
-        on_hold: Whether any entities are on hold. If so, ``selection`` leaves out their tasks.
-        parts: Names of optional lines of ``selection`` that are needed.
+        parts: Names of optional lines of ``selection`` that are needed, such as one that leaves out tasks of some entities.
         asked: Further parameters of ``selection``.
     """
     steps, connection = steps_by(trigger), connections[using]
@@ -186,11 +184,10 @@ def advance(
     read = tuple(columns.split(", "))
     sql, settings = "", _BOUNDED.get(selection, {})
     given = {name: value for name, value in change.items() if value is not None}
-    if not on_hold and not parts:
+    if not parts:
         sql = moves_call(selection, trigger, columns, frozenset(given), wait=wait)
     if not sql:
-        touches = touched([given])
-        touches |= parts | {"on_hold"} if on_hold else parts
+        touches = touched([given]) | parts
         if end in FINAL:
             touches |= {"slot"}
         made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)

@@ -18,12 +18,13 @@ from timeline.conf import get_settings
 from timeline.dispatch.poll import long_work, stage
 from timeline.engine.groups import run
 from timeline.features.holds.release import release_due
-from timeline.features.holds.store import not_on_hold, on_hold
+from timeline.features.holds.store import on_hold
 from timeline.features.recurring.verbs import recur
 from timeline.hooks import Poll, hooks
 from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
 from timeline.registry import registry
+from timeline.store.left_out import taken_of
 from timeline.store.poll_queries import sign
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.present import present_test, running
@@ -183,7 +184,7 @@ class StoryClock:
                 release_due(now=self.now, using=self.using)
                 held = on_hold(using=self.using)
             rows = ScheduledTask.objects.using(self.using).all()
-            tasks = not_on_hold(rows, held, task_keys=self._scope.task_keys())
+            tasks = taken_of(rows, held, task_keys=self._scope.task_keys())
             self._stage()
             ready = next((task for task in tasks.ready() if _is_free(task, self.using)), None)
             if ready is not None:

@@ -157,8 +157,8 @@ class Expectation:
     def _for(self, task: ScheduledTask, reason: str | None) -> bool:
         return reason is None or reason in (task.reason_code, task.reason)
 
-    def _assert(self, holds: bool, wanted: str) -> Self:
-        if not holds:
+    def _assert(self, is_true: bool, wanted: str) -> Self:
+        if not is_true:
             shown = picture(self.ref, now=story_now(self.using), using=self.using)
             left_out = [line for clock in running_clocks() for line in clock.told_left_out()]
             raise AssertionError("\n".join([f"{wanted}, but this is the timeline:\n\n{shown}\n", *left_out]))

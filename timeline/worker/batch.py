@@ -55,7 +55,7 @@ class Available:
             task_key=task_key,
             priority=ready[task_key].priority,
             since=ready[task_key].place,
-            on_hold=ready[task_key].on_hold,
+            parts=ready[task_key].parts,
             most=most,
             clock=self.clock,
             using=self.using,
@@ -85,7 +85,7 @@ class Available:
                 task_key=share.task_key,
                 priority=share.priority,
                 since=ready[share.task_key].place,
-                on_hold=ready[share.task_key].on_hold,
+                parts=ready[share.task_key].parts,
                 most=min(share.size, self._size(share.task_key)),
                 **self._told,
             )

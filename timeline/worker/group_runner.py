@@ -163,7 +163,7 @@ class GroupRunner:
         """Begin the next group."""
         self.busy.others_run = others_run
         attempts = next(self.groups, None)
-        self.thread_watch.hold(attempts or ())
+        self.thread_watch.line_up(attempts or ())
         return Group(attempts or [], attempts is None)
 
     def run_and_begin(self, group: Group) -> tuple[int, Group]:

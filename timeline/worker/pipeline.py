@@ -66,9 +66,9 @@ class LateRecorder(Watch):
             if (task.pk, task.attempt) not in self._kept:
                 self._watch.left(task)
 
-    def hold(self, attempts: Iterable[Attempt]) -> None:
+    def line_up(self, attempts: Iterable[Attempt]) -> None:
         """These attempts will be entered later."""
-        self._watch.hold(attempts)
+        self._watch.line_up(attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """The attempts that nobody has given back since."""

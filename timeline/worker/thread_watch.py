@@ -104,7 +104,7 @@ class ThreadWatch(Watch):
         """Wait while it keeps too many."""
         return self._watch.make_room()
 
-    def hold(self, attempts: Iterable[Attempt]) -> None:
+    def line_up(self, attempts: Iterable[Attempt]) -> None:
         """Let the supervisor give these attempts back if they are not taken soon."""
         with self._lock:
             if not self._waiting:
@@ -164,7 +164,7 @@ class ThreadWatch(Watch):
     def more(self, task_key: str, most: int) -> list[Attempt]:
         """Begin more of a kind, and let the supervisor give them back if they are not taken soon."""
         attempts = self._more(task_key, most) if self._more is not None else []
-        self.hold(attempts)
+        self.line_up(attempts)
         return attempts
 
     def call(self, attempts: Sequence[Attempt], act: Callable[[], Answer], *, undone: Sequence[Attempt] = ()) -> Answer:

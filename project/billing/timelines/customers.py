@@ -21,7 +21,7 @@ class Welcome(Timeline):
     starts_on = "customer.created"
     once = True
 
-    @task(after(), atomic=False)
+    @task(after(), atomic=False, tags=("mail",))
     def greet(self, customer: Customer) -> None:
         """Say hello."""
         mails.send(customer, "Welcome to Parley", "Good to have you. Somebody looks at your papers now.")
@@ -61,7 +61,7 @@ class Onboarding(Timeline):
         customer.save(update_fields=["standing"])
         return verdict
 
-    @task(after(decide), atomic=False)
+    @task(after(decide), atomic=False, tags=("mail",))
     def tell(self, customer: Customer) -> None:
         """Tell the customer."""
         said = {
@@ -70,12 +70,12 @@ class Onboarding(Timeline):
         }.get(Customer.Standing(customer.standing), "It takes us longer than we said. Please bear with us.")
         mails.send(customer, "About your papers", said)
 
-    @task(after(decide, days=3), only_if=is_approved, atomic=False)
+    @task(after(decide, days=3), only_if=is_approved, atomic=False, tags=("mail",))
     def first_steps(self, customer: Customer) -> None:
         """Three days later: help with the first invoice."""
         mails.send(customer, "Your first invoice", "Three things to know before you send one.")
 
-    @task(after(decide, days=25), only_if=is_approved, atomic=False)
+    @task(after(decide, days=25), only_if=is_approved, atomic=False, tags=("mail",))
     def ask_how_it_goes(self, customer: Customer) -> None:
         """Almost a month later: ask how it goes."""
         mails.send(customer, "How is it going?", "Answer this mail; a person reads it.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.db import connection
@@ -12,8 +14,11 @@ from django.urls import reverse
 from tests.admin import conftest as admin
 from tests.admin.conftest import ALL, ENTITY, LIST, text_of
 from tests.testapp.models import Order
+from timeline.features.holds import pages
+from timeline.features.holds.store import names_to_hold
 from timeline.features.holds.verbs import park
-from timeline.models import EntityRef, Hold
+from timeline.models import EntityRef, Hold, Scope
+from timeline.reading import attention
 from timeline.shortcuts import hold, release
 
 about = admin.about  # Fixtures.
@@ -44,14 +49,14 @@ def asked(where):
 
 class TestHold:
     def test_says_first_what_it_would_hold(self, holder, about, order, where):
-        about(order, 5)
+        about(order, 50)
         about(order, -1)
 
         page = text_of(holder.get(asked(where)))
 
         assert f"Put order {order.pk} on hold" in page
-        assert "2 tasks are open, 1 of it due" in page
-        assert "Until (UTC)</label>" in page
+        assert "It holds 2 tasks, of which 1 is due now or in the next 24 hours." in page
+        assert "Or until another time (UTC)</label>" in page
         assert f'<li><a href="{ENTITY}?label=testapp.order&amp;id={order.pk}">order {order.pk}</a></li>' in page
         assert not Hold.objects.exists()
 
@@ -95,9 +100,14 @@ class TestHold:
             ({"then": "run", "reason": "x", "until": "2001-01-01T00:00"}, "This time has passed"),
             ({"then": "run", "reason": "x", "until": "9999-01-01T00:00"}, "between the years"),
             ({"then": "run", "reason": "x", "until": "soon"}, "Enter a valid date/time"),
+            ({"then": "run", "reason": "x", "ends": "never"}, "Select a valid choice"),
+            ({"then": "run", "reason": "x", "ends": "hour", "until": "2999-01-01T00:00"}, "and not both"),
+            ({"then": "run", "reason": "x", "ends": "hour", "asked_at": "AGES"}, "This time has passed"),
         ],
     )
-    def test_says_what_is_wrong_and_holds_nothing(self, holder, where, given, said):
+    def test_says_what_is_wrong_and_holds_nothing(self, holder, where, clock, given, said):
+        if "asked_at" in given:
+            given = {**given, "asked_at": (clock.now - timedelta(hours=9)).isoformat()}
         page = text_of(holder.post(asked(where), given))
 
         assert said in page
@@ -109,6 +119,7 @@ class TestHold:
             ("timeline:care", "timeline", "care"),
             ("task:care.call", "task", "care.call"),
             ("queue:default", "queue", "default"),
+            ("tag:mail", "tag", "mail"),
             ("everything", "everything", ""),
         ],
     )
@@ -120,10 +131,94 @@ class TestHold:
         assert answer["Location"] == HOLDS
         assert [(made.scope, made.target) for made in Hold.objects.all()] == [(scope, target)]
 
+    def test_holds_several_things_at_once(self, holder, about, order):
+        about(order, 50)
+        several = f"{NEW}?what=task:care.call&what=queue:default&what=tag:mail&what=task:care.call"
+
+        page = text_of(holder.get(several))
+        for _ in range(2):
+            answer = holder.post(several, {"then": "run", "reason": "moving"})
+
+        assert "<h1>Put 3 things on hold</h1>" in page
+        assert "<li>care.call</li><li>queue default</li><li>tag mail</li>" in page
+        assert "It holds 1 task." in page
+        assert answer["Location"] == HOLDS
+        made = [(made.scope, made.target) for made in Hold.objects.order_by("pk")]
+        assert made == [("task", "care.call"), ("queue", "default"), ("tag", "mail")]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_holds_all_of_them_or_nothing(self, holder, monkeypatch):
+        names = {**names_to_hold(), Scope.TIMELINE: ["care", "gone"]}
+        monkeypatch.setattr(pages, "names_to_hold", lambda: names)
+
+        page = text_of(holder.post(f"{NEW}?what=timeline:care&what=timeline:gone", {"then": "run", "reason": "moving"}))
+
+        assert "gone" in page
+        assert not Hold.objects.exists()
+
+    def test_asks_to_choose_where_nothing_is_chosen(self, holder):
+        assert "Choose first what to hold." in text_of(holder.get(NEW, follow=True))
+
+    def test_counts_what_the_user_sees_up_to_a_bound(self, holder, about, order, where, monkeypatch, person, browse):
+        for hours in (-1, 30, 50):
+            about(order, hours)
+        about(order, -1, state="active")
+        about(order, -1, state="completed")
+        monkeypatch.setattr(attention, "MAX_COUNTED", 2)
+        assert "It holds 2 or more tasks, of which 1 is due now or" in text_of(holder.get(asked(where)))
+
+        sees_none = browse(person("hugo", "hold_tasks"))
+
+        assert "It holds no task that you can see now." in text_of(sees_none.get(asked(where)))
+
+    @pytest.mark.parametrize(
+        ("at", "chosen", "until", "told"),
+        [
+            ("2026-11-28 18:45:59", "hour", "2026-11-28 19:45", "in 1 hour (2026-11-28 19:45)"),
+            ("2026-11-28 23:45", "tomorrow", "2026-11-29 09:00", "tomorrow 09:00 (2026-11-29)"),
+            ("2026-11-28 18:45", "monday", "2026-11-30 09:00", "Monday 09:00 (2026-11-30)"),
+            ("2026-11-30 08:00", "monday", "2026-12-07 09:00", "Monday 09:00 (2026-12-07)"),
+            ("2026-03-28 18:45", "tomorrow", "2026-03-29 09:00", "tomorrow 09:00 (2026-03-29)"),  # Summer time begins.
+        ],
+    )
+    def test_ends_at_a_moment_that_was_chosen(self, holder, where, clock, settings, at, chosen, until, told):
+        settings.TIME_ZONE, zone = "Europe/Berlin", ZoneInfo("Europe/Berlin")
+        clock.set(datetime.fromisoformat(at).replace(tzinfo=zone))
+        page = text_of(holder.get(asked(where)))
+        asked_at = re.search(r'name="asked_at" value="([^"]*)"', page)[1]
+        clock.advance(minutes=40)  # What counts is what was shown.
+
+        holder.post(asked(where), {"asked_at": asked_at, "ends": chosen, "then": "run", "reason": "a dispute"})
+
+        assert told in page
+        assert Hold.objects.get().until == datetime.fromisoformat(until).replace(tzinfo=zone)
+
+    def test_offers_other_moments_where_one_has_passed_meanwhile(self, holder, where, clock):
+        asked_at = clock.now.isoformat()
+        given = {"asked_at": asked_at, "ends": "hour", "then": "run", "reason": "a dispute"}
+        clock.advance(hours=2)
+
+        page = text_of(holder.post(asked(where), given))
+
+        assert "This time has passed" in page
+        assert "in 1 hour (2026-03-01 12:00)" in page
+        again = re.search(r'name="asked_at" value="([^"]*)"', page)[1]
+        holder.post(asked(where), given | {"asked_at": again})
+        assert Hold.objects.get().until == clock.now + timedelta(hours=1)
+
+    def test_tells_of_monday_once(self, holder, where, clock):
+        clock.set(datetime(2026, 11, 29, 12, tzinfo=UTC))
+
+        page = text_of(holder.get(asked(where)))
+
+        assert "tomorrow 09:00 (2026-11-30)" in page
+        assert "Monday" not in page
+
     @pytest.mark.parametrize(
         "query",
         [
-            "",
+            "?what=tag:nothing",
+            "?what=care.call&what=timeline:nothing",
             "?what=timeline:nothing",
             "?what=care",
             "?what=entity:x",

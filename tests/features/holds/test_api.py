@@ -67,6 +67,7 @@ class TestMake:
             ({"target": ""}, "target"),
             ({"target": "nothing"}, "timeline"),
             ({"scope": "queue", "target": "nothing"}, "queue"),
+            ({"scope": "tag", "target": "nothing"}, "tag"),
             ({"scope": "everything"}, "target"),
             ({"scope": "entity", "target": ""}, "entity"),
             ({"entity": {"label": "accounts.user", "id": "1"}}, "entity"),

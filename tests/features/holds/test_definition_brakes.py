@@ -47,6 +47,32 @@ class TestBrakeProblems:
         assert problem in str(caught.value)
         assert remedy in str(caught.value)
 
+    @pytest.mark.parametrize(
+        ("tags", "problem", "remedy"),
+        [
+            ("mail", "has tags = 'mail', which is one text", "tags=('mail',)"),
+            (["mail"], "has tags = ['mail']", 'tags=("mail",)'),
+            (None, "has tags = None", 'tags=("mail",)'),
+            (("Mail",), "has a tag 'Mail'", "Use small letters"),
+            (("",), "has a tag ''", "a letter first"),
+            (("m" * 51,), "has a tag 'mmm", "50 characters at most"),
+            ((7,), "has a tag 7", "Use small letters"),
+            ((["mail"],), "has a tag ['mail']", "Use small letters"),
+            (("mail\n",), "has a tag 'mail\\n'", "Use small letters"),
+            (("mail", "mail"), "has the tag 'mail' twice", "Give it once"),
+        ],
+    )
+    def test_names_what_is_wrong_with_tags(self, tags, problem, remedy):
+        with pytest.raises(DefinitionError) as caught:
+            declare(tags=tags)
+
+        assert problem in str(caught.value)
+        assert remedy in str(caught.value)
+
+    def test_takes_tags(self):
+        assert declare(tags=("mail", "third-party")).definition.tasks["close"].options.tags == ("mail", "third-party")
+        assert declare().definition.tasks["close"].options.tags == ()
+
     def test_takes_what_is_right(self):
         known = declare(destructive=True, park_above=9, park_within=7 * DAY).definition.tasks["close"]
 

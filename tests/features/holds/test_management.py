@@ -25,7 +25,8 @@ class TestTimelineHold:
         [
             (["--task", "trial.remind"], "task", "trial.remind"),
             (["--timeline", "trial"], "timeline", "trial"),
-            (["--queue", "default"], "queue", "default"),
+            (["--queue", "default"], "queue", "queue default"),
+            (["--tag", "mail"], "tag", "tag mail"),
             (["--everything"], "everything", "everything there is"),
         ],
     )

@@ -50,6 +50,7 @@ class TestHold:
             ({"scope": Scope.TASK, "target": "trial.nothing"}, UnknownTask, "task_key"),
             ({"scope": Scope.TIMELINE, "target": "nothing"}, UnknownTimeline, "timeline"),
             ({"scope": Scope.QUEUE, "target": "nothing"}, InvalidInput, "queue"),
+            ({"scope": Scope.TAG, "target": "nothing"}, InvalidInput, "tag"),
             ({"scope": Scope.TASK, "target": 5}, InvalidInput, "task"),
             ({"scope": Scope.QUEUE, "target": None}, InvalidInput, "queue"),
             ({"scope": Scope.ENTITY, "entity": EntityRef("testapp.order", "0")}, WrongEntity, "entity"),

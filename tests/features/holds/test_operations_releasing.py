@@ -210,9 +210,9 @@ class TestRelease:
         assert release_due(now=now + HOUR, using="default") == 0
         assert not Hold.objects.open().exists()
 
-    @pytest.mark.parametrize("scope", [Scope.EVERYTHING, Scope.QUEUE, Scope.TIMELINE, Scope.TASK])
+    @pytest.mark.parametrize("scope", [Scope.EVERYTHING, Scope.QUEUE, Scope.TAG, Scope.TIMELINE, Scope.TASK])
     def test_sees_to_the_tasks_of_its_scope(self, held, make_task, now, scope):
-        targets = {Scope.QUEUE: "default", Scope.TIMELINE: "trial", Scope.TASK: "trial.remind"}
+        targets = {Scope.QUEUE: "default", Scope.TAG: "mail", Scope.TIMELINE: "trial", Scope.TASK: "trial.remind"}
         make_task(scheduled_at=now, created_at=now - HOUR)
         row = held("expire", scope=scope, target=targets.get(scope, ""))
         release(hold_id=row.pk, now=now + HOUR, using="default")

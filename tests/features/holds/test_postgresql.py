@@ -77,7 +77,7 @@ def began_what_is_ready(now):
         priority=ready.priority,
         most=10,
         since=ready.place,
-        on_hold=ready.on_hold,
+        parts=ready.parts,
         clock=lambda: now,
         using="default",
     )

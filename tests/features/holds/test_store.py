@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, not_on_hold, on_hold, tasks_under
+from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, on_hold, tasks_under
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
+from timeline.store.left_out import taken_of
 
 pytestmark = pytest.mark.django_db
 
@@ -37,7 +38,7 @@ class TestOnHold:
         found = on_hold(using="default")
 
         assert found == OnHold(frozenset({("task", "trial.remind"), ("entity", "")}))
-        assert found.has_entities
+        assert found.parts == {"on_hold"}
         assert is_any_open(using="default")
 
     @pytest.mark.parametrize(
@@ -49,6 +50,8 @@ class TestOnHold:
             ("timeline", "tria", False),
             ("queue", "default", True),
             ("queue", "mail", False),
+            ("tag", "mail", True),
+            ("tag", "default", False),
             ("everything", "", True),
             ("entity", "", False),
         ],
@@ -74,12 +77,14 @@ class TestHoldsOver:
 
     def test_agrees_with_what_covers_and_what_is_claimed(self, held, make_task):
         rows = [make_task(**USER), make_task(), make_task(task_key="other.task")]
-        for hold in (held(Scope.ENTITY), held(Scope.TIMELINE, "trial"), held(Scope.TASK, "other.task")):
+        named = [(Scope.TIMELINE, "trial"), (Scope.TASK, "other.task"), (Scope.QUEUE, "default"), (Scope.TAG, "mail")]
+        holds = [held(Scope.ENTITY), *(held(*each) for each in named), held(Scope.EVERYTHING)]
+        for hold in holds:
             found = holds_over(rows, using="default")
             covered = {row.pk for row in rows if covers(hold, row)}
 
             assert {pk for pk, holds in found.items() if hold in holds} == covered
-            assert set(tasks_under(hold, ScheduledTask.objects.all()).values_list("pk", flat=True)) == covered
+            assert set(tasks_under([hold], ScheduledTask.objects.all()).values_list("pk", flat=True)) == covered
 
     def test_leaves_the_others_free(self, held, make_task):
         make_task(**USER)
@@ -90,7 +95,7 @@ class TestHoldsOver:
 
         keys = ["trial.remind", "other.task"]
 
-        assert list(not_on_hold(ScheduledTask.objects.all(), on_hold(using="default"), task_keys=keys)) == [free]
+        assert list(taken_of(ScheduledTask.objects.all(), on_hold(using="default"), task_keys=keys)) == [free]
 
     def test_is_told_of_an_entity_of_any_text(self, held, make_task, now):
         ref = EntityRef("accounts.user", 'it\'s "7"\\ 🙂')

@@ -1,4 +1,4 @@
-"""Somebody says that nothing runs for this customer, of this kind, of this timeline, of this queue, or at all."""
+"""Somebody says that nothing runs for this customer, of this kind, this timeline, this queue, this tag, or at all."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Dunning(Timeline):
     def remind(self, order: Order) -> None:
         Effect.objects.create(name=f"remind {order.pk}")
 
-    @task(after(remind, days=1), queue="letters")
+    @task(after(remind, days=1), queue="letters", tags=("paper",))
     def write(self, order: Order) -> None:
         Effect.objects.create(name=f"write {order.pk}")
 
-    @task()
+    @task(tags=("mail", "paper"))
     def note(self, order: Order) -> None:
         Effect.objects.create(name=f"note {order.pk}")
 
@@ -199,6 +199,8 @@ class TestAKindOnHold:
             ({"task": "dunning.write"}, 1, 0),
             ({"task": "dunning.note"}, 1, 1),
             ({"queue": "default"}, 0, 0),
+            ({"tag": "paper"}, 1, 0),
+            ({"tag": "mail"}, 1, 1),
         ],
     )
     def test_is_not_run_whatever_it_is_about(self, clock, ours, what, remind, write):
@@ -209,10 +211,28 @@ class TestAKindOnHold:
 
         assert [effects().count(f"{name} {ours.pk}") for name in ("remind", "write")] == [remind, write]
 
-    def test_is_not_claimed_for_a_broker(self, clock, ours, theirs):
+    def test_has_the_tag_by_the_definition_as_it_is_now(self, clock, ours):
+        notes(ours, clock.now, 1)
+        held = hold(tag="mail", reason="the mail server is down")
+        assert f"({held.what})" in explain(ScheduledTask.objects.get())
+
+        class Changed(Timeline):
+            entity, name = "testapp.Order", "dunning"
+
+            @task()
+            def note(self, order: Order) -> None:
+                Effect.objects.create(name=f"note {order.pk}")
+
+        with only_timelines(Changed):
+            clock.run_due()
+
+        assert len(effects()) == 1
+
+    @pytest.mark.parametrize("what", [{"task": "dunning.note"}, {"queue": "default"}, {"tag": "mail"}])
+    def test_is_not_claimed_for_a_broker(self, clock, ours, theirs, what):
         notes(ours, clock.now)
         schedule("dunning.write", theirs, at=clock.now)
-        hold(task="dunning.note", reason="maintenance")
+        hold(**what, reason="maintenance")
 
         batches = claim(now=clock.now, using="default")
 

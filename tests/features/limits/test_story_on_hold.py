@@ -47,7 +47,7 @@ def orders(now):
 
 
 def begin(now, *, on_hold):
-    kind = LimitedKind(KIND, 1, on_hold)
+    kind = LimitedKind(KIND, 1, frozenset({"on_hold"} if on_hold else ()))
     return begin_limited(kind, most=10, worker="w", now=now, using="default")
 
 
@@ -58,7 +58,7 @@ def looked():
 class TestAnEntityOnHold:
     def test_is_passed_over_by_who_begins(self, orders, now):
         hold(orders[0], reason="asked to wait")
-        assert looked() == [LimitedKind(KIND, 1, on_hold=True)]
+        assert looked() == [LimitedKind(KIND, 1, left_out=frozenset({"on_hold"}))]
 
         [attempt] = begin(now, on_hold=True)
 

@@ -41,7 +41,7 @@ class HoldSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField(read_only=True)
     scope = ChoiceOf(Scope, read_only=True)
-    target = serializers.CharField(read_only=True, help_text="Task key, name of the timeline, or queue.")
+    target = serializers.CharField(read_only=True, help_text="Task key, name of the timeline, queue, or tag.")
     entity = EntityField(help_text="What is held; null: of the other scopes.")
     then = ChoiceOf(Then, read_only=True, help_text="What becomes of its tasks when it ends.")
     until = InstantField(read_only=True, allow_null=True, help_text="When it ends by itself.")

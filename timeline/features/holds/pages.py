@@ -18,16 +18,18 @@ from django.utils.translation import pgettext
 from timeline import shortcuts
 from timeline.admin import references
 from timeline.admin.bar import BarPlace
-from timeline.admin.forms import HoldForm
 from timeline.admin.pages import OF_ENTITY, FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import Named, actor_of, named
 from timeline.exceptions import TimelineError
-from timeline.features.holds.reading import told_hold
+from timeline.features.holds.forms import HoldForm
+from timeline.features.holds.reading import told_hold, would_hold
+from timeline.features.holds.store import names_to_hold, queue_of, tags_of
 from timeline.models import EntityRef, Hold, Scope, exact_ref
-from timeline.models.entities import by_label, load_entities
+from timeline.models.entities import NO_ENTITY, by_label, load_entities
 from timeline.models.kin import names_of
 from timeline.reading.attention import Ask
 from timeline.registry import registry
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
 
     from timeline.admin.subject import About
     from timeline.models.decisions import HoldQuerySet
-    from timeline.models.task import ScheduledTaskQuerySet
 
 
 MOST: Final = 200  # Holds on the page.
@@ -43,7 +44,7 @@ FEW: Final = 20  # Of those that are over.
 
 
 class HoldTarget(NamedTuple):
-    """What somebody wants to hold: a task, timeline or queue by name, an entity, or everything."""
+    """What somebody wants to hold: a task, timeline, queue or tag by name, an entity, or everything."""
 
     scope: Scope
     name: str = ""
@@ -56,15 +57,20 @@ class HoldTarget(NamedTuple):
             return {"entity": self.ref}
         return {"everything": True} if self.scope == Scope.EVERYTHING else {self.scope.value: self.name}
 
-    def narrow(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-        """Tasks that it would hold."""
-        if self.ref is not None:
-            return tasks.for_entity(self.ref)
-        if self.scope == Scope.TASK:
-            return tasks.with_handler([self.name])
-        if self.scope == Scope.TIMELINE:
-            return tasks.of_timeline(self.name)
-        return tasks.with_handler(registry.task_keys(self.name)) if self.scope == Scope.QUEUE else tasks
+    def hold(self, using: str) -> Hold:
+        """A hold of it that is not made."""
+        names = names_of(self.ref, using=using) if self.ref is not None else ()
+        label, key = names[0] if names else NO_ENTITY
+        there = [list(name) for name in names]
+        return Hold(scope=self.scope, target=self.name, entity_label=label, entity_id=key, names=there)
+
+
+class HoldGroup(NamedTuple):
+    """What can be chosen together: a timeline with its tasks, all queues, all tags. Each is a value and what it is called."""
+
+    title: str
+    whole: tuple[str, str] | None
+    parts: list[tuple[str, str]]
 
 
 class ToldHold(NamedTuple):
@@ -102,7 +108,7 @@ class HoldPages(FeaturePages):
             "holds": self._told_holds(request, there, names, now),
             "over": [(hold, names.get(hold.entity_ref)) for hold in over],
             "may_hold": may_hold,
-            "choices": _choices(),
+            "groups": _groups() if may_hold else [],
         }
         return self.page(request, "holds", pgettext("timeline", "Holds"), now, context)
 
@@ -135,60 +141,61 @@ class HoldPages(FeaturePages):
         ]
 
     def hold_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what a hold would hold, and ask why; once that is said, make it."""
+        """Show what a hold of one or more things would hold, and ask why; once that is said, make it."""
         policy, using = policy_of(request), self.alias
         if not policy.may_hold(request.user):
             raise PermissionDenied
-        target = self._target(request)
-        now, zone = self.now_of(request), timezone.get_current_timezone()
+        targets = self._targets(request)
+        if not targets:
+            messages.error(request, _("Choose first what to hold."))
+            return HttpResponseRedirect(self._back(None))
+        now, zone, ref = self.now_of(request), timezone.get_current_timezone(), targets[0].ref
         form = HoldForm(request.POST if request.method == "POST" else None, now=now, zone=zone)
-        if request.method == "POST" and form.is_valid() and self._hold(request, target, form, now):
-            return HttpResponseRedirect(self._back(target.ref))
-        held = target.narrow(self.visible(request)).open()
-        entity = None if target.ref is None else load_entities([target.ref], using=using).get(target.ref)
+        if request.method == "POST" and form.is_valid() and self._hold(request, targets, form):
+            return HttpResponseRedirect(self._back(ref))
+        entity = None if ref is None else load_entities([ref], using=using).get(ref)
+        holds = [target.hold(using) for target in targets]
         context = {
             "form": form,
             "has_errors": bool(form.errors),
-            "what": _name_of(target, entity, self.admin_site.name),
-            "target": target,
-            "entity": target.ref,
-            "count": held.count(),
-            "due": held.filter(scheduled_at__lte=now).count(),
-            "back": self._back(target.ref),
+            "what": named(ref, entity, self.admin_site.name).name if ref is not None else holds[0].what,
+            "several": [hold.what for hold in holds[1:]] and [hold.what for hold in holds],
+            "entity": ref,
+            "would_hold": would_hold(self.visible(request), holds, now=now),
+            "back": self._back(ref),
         }
         return self.page(request, "hold", pgettext("timeline", "Put on hold"), now, context)
 
-    def _target(self, request: HttpRequest) -> HoldTarget:
-        """What the address says is to be held; 404 for an entity that no timeline is about."""
-        label, key, what = (request.GET.get(name, "") for name in ("label", "id", "what"))
-        if what == Scope.EVERYTHING:
-            return HoldTarget(Scope.EVERYTHING)
-        for scope, names in _choices():
-            if (name := what.removeprefix(f"{scope.value}:")) in names and name != what:
-                return HoldTarget(scope, name)
-        ref = exact_ref(label, key)
+    def _targets(self, request: HttpRequest) -> list[HoldTarget]:
+        """What the address says is to be held; 404 for what is not there, or an entity that no timeline is about."""
+        known = {value for group in _groups() for value, _name in (*group.parts, *filter(None, [group.whole]))}
+        asked = [what for what in request.GET.getlist("what") if what]
+        if not known.union([Scope.EVERYTHING.value]).issuperset(asked):
+            raise Http404(_("There is no such thing to hold."))
+        if Scope.EVERYTHING in asked:
+            return [HoldTarget(Scope.EVERYTHING)]
+        if asked or not OF_ENTITY.intersection(request.GET):
+            parts = [what.partition(":") for what in dict.fromkeys(asked)]
+            return [HoldTarget(Scope(scope), name) for scope, _colon, name in parts]
+        ref = exact_ref(*(request.GET.get(name, "") for name in ("label", "id")))
         is_known = ref is not None and registry.knows(ref.label)
         if ref is None or not is_known or load_entities([ref], using=self.alias).get(ref) is None:
             raise Http404(_("There is no such entity."))
-        return HoldTarget(Scope.ENTITY, ref=ref)
+        return [HoldTarget(Scope.ENTITY, ref=ref)]
 
-    def _hold(self, request: HttpRequest, target: HoldTarget, form: HoldForm, now: datetime) -> bool:
-        """Make it, and say so; sent twice, it is made once."""
-        said, actor = form.cleaned_data, actor_of(request.user)
-        like = {"scope": target.scope, "target": target.name, "actor": actor}
-        like |= {name: said[name] for name in ("until", "then", "reason")}
-        root = names_of(target.ref, using=self.alias)[0] if target.ref is not None else EntityRef("", "")
-        holds = Hold.objects.using(self.alias).open().filter(lifted_at__isnull=True, **like)
+    def _hold(self, request: HttpRequest, targets: list[HoldTarget], form: HoldForm) -> bool:
+        """Make them, all or none, and say so; what is sent twice is made once."""
+        given = {name: form.cleaned_data[name] for name in ("until", "then", "reason")} | {
+            "actor": actor_of(request.user)
+        }
+        like = Hold.objects.using(self.alias).open().filter(lifted_at__isnull=True, **given)
+        there = set(like.values_list("scope", "target", "entity_label", "entity_id"))
         try:
-            if not holds.filter(entity_label=root.label, entity_id=root.id).exists():
-                shortcuts.hold(
-                    **target.given,
-                    until=said["until"],
-                    then=said["then"],
-                    reason=said["reason"],
-                    actor=actor,
-                    using=self.alias,
-                )
+            with atomic(using=self.alias):
+                for target in targets:
+                    hold = target.hold(self.alias)
+                    if (hold.scope, hold.target, *hold.entity_ref) not in there:
+                        shortcuts.hold(**target.given, **given, using=self.alias)
         except TimelineError as error:
             messages.error(request, str(error))
             return False
@@ -247,23 +254,28 @@ def _over(about: About, using: str) -> Q:
     """Condition on holds that are over all that is about an entity, or over a timeline of it."""
     ref, names = about.ref, about.timelines
     keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
-    queues = sorted({registry.task(key)[1].options.queue for key in keys})
+    queues, tags = {queue_of(key) for key in keys}, {tag for key in keys for tag in tags_of(key)}
     over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
-    over |= Q(scope=Scope.QUEUE, target__in=queues)
+    over |= Q(scope=Scope.QUEUE, target__in=sorted(queues)) | Q(scope=Scope.TAG, target__in=sorted(tags))
     if not ref.label:
         return over
     root = names_of(ref, using=using)[0]
     return over | Q(scope=Scope.ENTITY, entity_label=root.label, entity_id=root.id)
 
 
-def _choices() -> list[tuple[Scope, list[str]]]:
-    keys = registry.task_keys()
-    queues = sorted({registry.task(key)[1].options.queue for key in keys})
-    timelines = sorted(definition.name for definition in registry)
-    return [(Scope.TIMELINE, timelines), (Scope.TASK, keys), (Scope.QUEUE, queues)]
+def _groups() -> list[HoldGroup]:
+    names = names_to_hold()
 
+    def all_of(scope: Scope) -> list[tuple[str, str]]:
+        return [(f"{scope.value}:{name}", name) for name in names[scope]]
 
-def _name_of(target: HoldTarget, entity: Any, site: str) -> str:
-    if target.ref is not None:
-        return named(target.ref, entity, site).name
-    return target.name or _("everything there is")
+    tasks = {
+        value: [task for task in all_of(Scope.TASK) if task[1].partition(".")[0] == value]
+        for value in names[Scope.TIMELINE]
+    }
+    groups = [HoldGroup(whole[1], whole, tasks[whole[1]]) for whole in all_of(Scope.TIMELINE)]
+    groups += [
+        HoldGroup(pgettext("timeline", "Queues"), None, all_of(Scope.QUEUE)),
+        HoldGroup(pgettext("timeline", "Tags"), None, all_of(Scope.TAG)),
+    ]
+    return [group for group in groups if group.whole or group.parts]

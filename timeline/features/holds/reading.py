@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from timeline.features.holds.store import holds_over, over_these, tasks_under
+from timeline.lifecycle import State
 from timeline.models import Hold, Then
+from timeline.reading.attention import Ask, counts_of, told_count
+from timeline.store.bounded_counts import Counted
 from timeline.timing import told_time
+
+if TYPE_CHECKING:
+    from timeline.models import ScheduledTask
+    from timeline.models.task import ScheduledTaskQuerySet
+
+_SOON: Final = timedelta(hours=24)
 
 
 def held_in_words(holds: Iterable[Hold]) -> str:
@@ -19,6 +33,17 @@ def held_in_words(holds: Iterable[Hold]) -> str:
     if len(known) < len(ends):
         return _("held until somebody releases it")
     return _("held until %(at)s") % {"at": told_time(max(known))}
+
+
+def held_until(tasks: Sequence[ScheduledTask], found: Sequence[Hold] | None, *, using: str) -> dict[UUID, str]:
+    """Say in a few words until when tasks are on hold. ``found``: what ``some_open`` has."""
+    over = holds_over(tasks, using=using) if found is None else over_these(tasks, found, using=using)
+    return {task_id: held_in_words(holds) for task_id, holds in over.items()}
+
+
+def told_of(task: ScheduledTask, *, people: bool, using: str) -> Iterator[str]:
+    """Say of each hold over a task what it is."""
+    return (told_hold(hold, people=people) for hold in holds_over([task], using=using).get(task.pk, ()))
 
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:
@@ -42,3 +67,20 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
         remedy = _("See what is due of it: cancel what must not run, then release it. All that is due by then runs.")
         return f"{said}{why}. {remedy}"
     return _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}
+
+
+def would_hold(visible: ScheduledTaskQuerySet, holds: Sequence[Hold], *, now: datetime) -> str:
+    """Say how many tasks holds that are not made would hold, of those that who looks may see. One statement."""
+    tasks = tasks_under(holds, visible.open().exclude(state=State.ACTIVE))
+    soon = tasks.filter(scheduled_at__lt=now + _SOON)
+    counts = counts_of([Ask("all", tasks), Ask("soon", soon)], using=visible.db)
+    several, few = (counts.get(name, Counted()).count for name in ("all", "soon"))
+    said = ngettext("It holds %(count)s task", "It holds %(count)s tasks", several) % {"count": told_count(several)}
+    if not several:
+        return _("It holds no task that you can see now.")
+    soon_due = ngettext(
+        "of which %(count)s is due now or in the next 24 hours",
+        "of which %(count)s are due now or in the next 24 hours",
+        few,
+    )
+    return f"{said}, {soon_due % {'count': told_count(few)}}." if few else f"{said}."

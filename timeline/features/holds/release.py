@@ -182,14 +182,14 @@ def _see_to(hold: Hold, ids: Sequence[UUID], *, now: datetime, using: str) -> in
 
 def _next_ids(hold: Hold, size: int, using: str) -> list[UUID]:
     """The next by id, of those there when the hold ended: revisions made by this are left out."""
-    tasks = tasks_under(hold, ScheduledTask.objects.using(using).filter(state__in=_AT_REST))
+    tasks = tasks_under([hold], ScheduledTask.objects.using(using).filter(state__in=_AT_REST))
     tasks = tasks.filter(created_at__lt=hold.lifted_at)
     if hold.place is not None:
         tasks = tasks.filter(pk__gt=hold.place)
     if hold.then == Then.EXPIRE:
         tasks = tasks.filter(scheduled_at__lte=hold.lifted_at)
-    # For everything or a queue: in the order of the primary key. For fewer tasks: found by their own index, then sorted.
-    tasks = tasks.order_by("pk") if hold.scope in (Scope.EVERYTHING, Scope.QUEUE) else tasks.by_id()
+    # For everything, a queue or a tag: in the order of the primary key. For fewer tasks: found by their own index, then sorted.
+    tasks = tasks.order_by("pk") if hold.scope in (Scope.EVERYTHING, Scope.QUEUE, Scope.TAG) else tasks.by_id()
     return list(tasks.values_list("pk", flat=True)[:size])
 
 

@@ -1,7 +1,8 @@
-"""Finds what is wrong with the brake of a destructive task."""
+"""Finds what is wrong with the brake of a destructive task, and with tags."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 MAX_PARK_ABOVE: Final = 1_000_000
 MAX_PARK_WITHIN: Final = timedelta(days=7)
+MAX_TAG: Final = 50
+_TAG: Final = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_TAG - 1}}}")
 
 
 def brake_problems(options: Options) -> Iterator[tuple[str, str]]:
@@ -37,11 +40,28 @@ def brake_problems(options: Options) -> Iterator[tuple[str, str]]:
         yield "has park_within, and no park_above.", "Give destructive=True and park_above, too, or leave it out."
 
 
+def tag_problems(tags: object) -> Iterator[tuple[str, str]]:
+    """List what is wrong with the tags of a task, as (problem, remedy)."""
+    if isinstance(tags, str):
+        yield f"has tags = {tags!r}, which is one text.", f"Give a tuple: tags=({tags!r},)."
+    elif not isinstance(tags, tuple):
+        yield f"has tags = {tags!r}.", 'Give a tuple: tags=("mail",).'
+    else:
+        for tag in tags:
+            if not isinstance(tag, str) or not _TAG.fullmatch(tag):
+                remedy = f"Use small letters, digits, _ and -, a letter first, {MAX_TAG} characters at most."
+                yield f"has a tag {tag!r}.", remedy
+            elif tags.count(tag) > 1:
+                yield f"has the tag {tag!r} twice.", "Give it once."
+                return
+
+
 def _of_task(_definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
     yield from brake_problems(declared.options)
+    yield from tag_problems(declared.options.tags)
 
 
 RULES = Rules(
-    options=(("destructive", False), ("park_above", None), ("park_within", PARKED_WITHIN)),
+    options=(("destructive", False), ("park_above", None), ("park_within", PARKED_WITHIN), ("tags", ())),
     of_task=(_of_task,),
 )

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Final
 from uuid import UUID
 
@@ -43,9 +45,9 @@ class OnHold:
         return cls(frozenset((scope, target) for scope, target in json.loads(found))) if found else cls()
 
     @property
-    def has_entities(self) -> bool:
-        """Whether entities are on hold, too."""
-        return (Scope.ENTITY, "") in self.targets
+    def parts(self) -> frozenset[str]:
+        """Names of the lines of statements that leave out tasks of held entities; none: no entity is on hold."""
+        return frozenset({"on_hold"} if (Scope.ENTITY, "") in self.targets else ())
 
     def covers(self, task_key: str, queue: str = "") -> bool:
         """Whether a kind is on hold; ``queue`` is assumed where this process does not know the kind."""
@@ -54,11 +56,9 @@ class OnHold:
             (Scope.TASK.value, task_key),
             (Scope.TIMELINE.value, task_key.partition(".")[0]),
             (Scope.QUEUE.value, queue_of(task_key, queue)),
+            *((Scope.TAG.value, tag) for tag in tags_of(task_key)),
         }
         return not asked.isdisjoint(self.targets)
-
-
-NOTHING_ON_HOLD: Final = OnHold()
 
 
 def queue_of(task_key: str, otherwise: str = "") -> str:
@@ -67,6 +67,26 @@ def queue_of(task_key: str, otherwise: str = "") -> str:
         return registry.task(task_key)[1].options.queue
     except UnknownTask:
         return otherwise
+
+
+def tags_of(task_key: str) -> tuple[str, ...]:
+    """The tags that a kind declares; none, if this process does not know it."""
+    try:
+        tags: tuple[str, ...] = registry.task(task_key)[1].options.tags
+    except UnknownTask:
+        return ()
+    return tags
+
+
+def names_to_hold() -> dict[Scope, list[str]]:
+    """What this process could put on hold by a name."""
+    keys = registry.task_keys()
+    return {
+        Scope.TIMELINE: sorted(definition.name for definition in registry),
+        Scope.TASK: keys,
+        Scope.QUEUE: sorted({queue_of(key) for key in keys}),
+        Scope.TAG: sorted({tag for key in keys for tag in tags_of(key)}),
+    }
 
 
 def is_any_open(*, using: str) -> bool:
@@ -127,31 +147,26 @@ def _covers(hold: Hold, task: ScheduledTask) -> bool:
     return OnHold(frozenset({(hold.scope, hold.target)})).covers(task.task_key, task.queue)
 
 
-def tasks_under(hold: Hold, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-    """Narrow tasks down to those that a hold covers."""
+def tasks_under(holds: Iterable[Hold], tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+    """Narrow tasks down to those that any of some holds covers."""
+    return tasks.filter(reduce(or_, map(_under, holds)))
+
+
+def _under(hold: Hold) -> Q:
     match hold.scope:
         case Scope.ENTITY:
-            condition = Q()
-            for ref in hold.refs:
-                condition |= Q(entity_label=ref.label, entity_id=ref.id)
-            return tasks.filter(condition)
+            return reduce(or_, (Q(entity_label=ref.label, entity_id=ref.id) for ref in hold.refs))
         case Scope.TASK:
-            return tasks.filter(task_key=hold.target)
+            return Q(task_key=hold.target)
         case Scope.TIMELINE:
-            return tasks.of_timeline(hold.target)
+            return Q(task_key__startswith=f"{hold.target}.")
         case Scope.QUEUE:
             unknown = Q(queue=hold.target) & ~Q(task_key__in=registry.task_keys())
-            return tasks.filter(Q(task_key__in=registry.task_keys(hold.target)) | unknown)
+            return Q(task_key__in=registry.task_keys(hold.target)) | unknown
+        case Scope.TAG:
+            return Q(task_key__in=[key for key in registry.task_keys() if hold.target in tags_of(key)])
         case _:
-            return tasks
-
-
-def not_on_hold(tasks: ScheduledTaskQuerySet, held: OnHold, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
-    """Narrow tasks of these kinds down to those that no hold covers."""
-    if not held.targets:
-        return tasks.with_handler(list(task_keys))
-    free = tasks.with_handler([key for key in task_keys if not held.covers(key)])
-    return free.not_of_held_entities() if held.has_entities else free
+            return ~Q(pk__in=[])  # All of them.
 
 
 def reason_of(hold: Hold) -> Reason:
@@ -239,3 +254,12 @@ def prune_admissions(before: datetime, *, most: int, using: str) -> None:
         rows.filter(Among(gone)).delete()
         at, key = found[-1]
         found = [] if gone else list(old.filter(Q(at__gt=at) | Q(at=at, pk__gt=key))[:most])
+
+
+def rename(old: str, new: str, *, using: str) -> None:
+    """Change holds of entities of a model that has another label now, so that these stay on hold."""
+    rows = Hold.objects.using(using).filter(scope=Scope.ENTITY)
+    for pk, names, own in list(rows.values_list("pk", "names", "entity_label")):
+        renamed = [[new if label == old else label, key] for label, key in names]
+        if renamed != names:
+            rows.filter(pk=pk).update(names=renamed, entity_label=new if own == old else own)

@@ -9,6 +9,7 @@ from django.utils import translation
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput
+from timeline.features.holds.store import names_to_hold
 from timeline.models import EntityRef, Hold, Scope, Then, exact_ref, model_of, ref_of
 from timeline.models.kin import names_of
 from timeline.payloads import check_is_text, check_text
@@ -41,7 +42,7 @@ def hold(
 
     Args:
         scope: The kind of target.
-        target: Task key, name of the timeline, or queue; empty for an entity and for everything.
+        target: Task key, name of the timeline, queue, or tag; empty for an entity and for everything.
         entity: For an entity, by any of its names: all of its timelines and its ad hoc tasks are held.
         until: When the hold ends by itself (aware), after now; None: only when somebody releases it.
         then: What happens to the tasks when it ends, see ``release``.
@@ -94,10 +95,10 @@ def _check_target(scope: Scope, target: str) -> None:
         registry.task(target)
     elif scope == Scope.TIMELINE:
         registry.timeline(target)
-    elif scope == Scope.QUEUE and not registry.task_keys(target):
-        queues = sorted({registry.task(key)[1].options.queue for key in registry.task_keys()})
-        remedy = with_meant(_("Give one of %(names)s."), target, queues)
-        raise InvalidInput("queue", _("no task goes to %(value)r."), remedy, value=target, names=", ".join(queues))
+    elif scope in (Scope.QUEUE, Scope.TAG) and target not in (known := names_to_hold()[scope]):
+        problem = _("no task goes to %(value)r.") if scope == Scope.QUEUE else _("no task has the tag %(value)r.")
+        remedy = with_meant(_("Give one of %(names)s."), target, known) if known else _("Name it in tags= of @task.")
+        raise InvalidInput(scope.value, problem, remedy, value=target, names=", ".join(known))
 
 
 def park(task_key: str, *, most: int, within: timedelta, now: datetime, using: str) -> Hold:

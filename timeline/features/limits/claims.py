@@ -15,7 +15,6 @@ from uuid import UUID, uuid4
 from timeline.conf import get_settings
 from timeline.dispatch.claim import ClaimedBatch, batch_size
 from timeline.engine.attempts import ANY_ATTEMPT, Attempt, attempts_at
-from timeline.features.holds.store import on_hold
 from timeline.features.limits.declaration import MAX_LIMIT, limit_of
 from timeline.features.limits.places import (
     LimitedKind,
@@ -31,6 +30,7 @@ from timeline.features.limits.places import (
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.registry import registry
+from timeline.store.left_out import left_out
 from timeline.store.task_key_stats import look_at_kinds
 
 
@@ -160,7 +160,7 @@ class Places:
     def claim_one(self, task: ScheduledTask, token: UUID, *, now: datetime, using: str) -> ScheduledTask:
         """Claim the one whose turn it is, of the tasks that compete for the places of this one."""
         limit = limit_of(registry.task(task.task_key)[1])
-        kind = LimitedKind(task.task_key, limit.most if limit else 0, on_hold(using=using).has_entities)
+        kind = LimitedKind(task.task_key, limit.most if limit else 0, left_out(using=using).parts)
         keys = [task.limit_key]
         [claimed] = take(
             Trigger.CLAIM, kind, keys, each=1, attempts=ANY_ATTEMPT, claim_token=token, now=now, using=using

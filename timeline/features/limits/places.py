@@ -14,11 +14,11 @@ from uuid import UUID
 from django.db import connections
 
 from timeline.dialects import dialect_of, narrowed
-from timeline.features.holds.store import NOTHING_ON_HOLD, on_hold
 from timeline.features.limits.declaration import limit_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.registry import registry
+from timeline.store.left_out import NOTHING, left_out
 from timeline.store.returned_rows import COLUMNS, as_tasks
 from timeline.store.transactions import atomic
 from timeline.store.transition import Write, advance, apply
@@ -37,21 +37,20 @@ class LimitedKind(NamedTuple):
 
     Args:
         places: The number of places of each key of the limit.
-        on_hold: Whether entities are on hold. Then their tasks are skipped.
+        left_out: Names of the lines of statements by which some of its tasks are skipped.
         others: Kinds that compete for the same keys, each with its number of places. A waiting task of another kind goes first
             if it is more urgent, or as urgent and due earlier, and its kind has a place.
     """
 
     task_key: str
     places: int
-    on_hold: bool = False
+    left_out: frozenset[str] = frozenset()
     others: tuple[tuple[str, int], ...] = ()
 
     @property
     def parts(self) -> frozenset[str]:
         """Names of the optional lines that a statement about it needs."""
-        asked = {"on_hold": self.on_hold, "shared": self.others, "shared_on_hold": self.on_hold and self.others}
-        return frozenset(name for name, is_asked in asked.items() if is_asked)
+        return self.left_out | ({"shared", *(f"shared_{name}" for name in self.left_out)} if self.others else set())
 
 
 def limited_keys(queue: str | None = None) -> list[str]:
@@ -60,21 +59,17 @@ def limited_keys(queue: str | None = None) -> list[str]:
 
 
 def limited_kinds(task_keys: Sequence[str], *, using: str) -> list[LimitedKind]:
-    """Those of these kinds that have tasks waiting for a place, and are not on hold. One statement, two if anything is."""
+    """Those of these kinds that have tasks waiting for a place, and are not left out. One statement, two if anything is."""
     if not task_keys:
         return []
     dialect = dialect_of(using)
     with connections[using].cursor() as cursor:
         cursor.execute(dialect.sql("limited_kinds"), {"task_keys": dialect.list_of(task_keys)})
         rows = cursor.fetchall()
-    held = on_hold(using=using) if rows and rows[0][1] else NOTHING_ON_HOLD
-    limits = {task_key: limit_of(registry.task(task_key)[1]) for task_key, _some in rows if not held.covers(task_key)}
+    left = left_out(using=using) if rows and rows[0][1] else NOTHING
+    limits = {task_key: limit_of(registry.task(task_key)[1]) for task_key, _some in rows if not left.covers(task_key)}
     return competing(
-        [
-            LimitedKind(task_key, limit.most, held.has_entities)
-            for task_key, limit in limits.items()
-            if limit is not None
-        ]
+        [LimitedKind(task_key, limit.most, left.parts) for task_key, limit in limits.items() if limit is not None]
     )
 
 

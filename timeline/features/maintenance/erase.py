@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.definition.names import ERASED
 from timeline.exceptions import InvalidInput
+from timeline.hooks import hooks
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
-from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
+from timeline.models import EntityRef, Event, LogEntry, RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
 from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.models.task_records import origins_of, recorded_by
@@ -102,7 +103,8 @@ def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime
     _blank_tasks(work)
     _blank_runs(work)
     _blank(Event, work, about & ~Q(name=ERASED), {"payload": {}, "actor": ""})
-    _blank(Hold, work, about, {"reason": "", "actor": "", "released_by": "", "release_reason": ""})
+    for model, blank in hooks().blanks:
+        _blank(model, work, about, blank)
     with work.portion():
         entity_erased.send(sender=Event, entity_ref=ref, done=work.done, using=using)
     _refuse_open(about, using)
@@ -217,7 +219,7 @@ def _blank_runs(work: _Work) -> None:
             done.count(TimelineRun, _said(runs.filter(pk__in=ids), {"params": {}}))
 
 
-def _blank(model: Any, work: _Work, which: Q, blank: dict[str, Any]) -> None:
+def _blank(model: Any, work: _Work, which: Q, blank: Mapping[str, Any]) -> None:
     rows = model.objects.using(work.using).filter(which)
     for ids in _portions(rows):
         with work.portion():
@@ -233,7 +235,7 @@ def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
         ids = list(rows.filter(pk__gt=ids[-1])[:BATCH])
 
 
-def _said(rows: QuerySet[Any], blank: dict[str, Any], **with_them: Any) -> int:
+def _said(rows: QuerySet[Any], blank: Mapping[str, Any], **with_them: Any) -> int:
     """Blank the rows that have any value in these columns, and write further columns with them. Gives how many rows."""
     silent = Q(**{name: value for name, value in blank.items() if value is not None})
     silent &= Q(**{f"{name}__isnull": True for name, value in blank.items() if value is None})

@@ -10,18 +10,8 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.features.waits.declaration import PREFIX, renamed
-from timeline.models import (
-    BulkAction,
-    Event,
-    Hold,
-    ScheduledTask,
-    Scope,
-    StepKind,
-    StepRecord,
-    TimelineRun,
-    Wake,
-    model_of,
-)
+from timeline.hooks import hooks
+from timeline.models import Event, ScheduledTask, StepKind, StepRecord, TimelineRun, Wake, model_of
 from timeline.models.entities import MAX_LABEL
 from timeline.payloads import check_text
 from timeline.signals import relabelled
@@ -61,9 +51,10 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
     """
     old, new = _checked(old, new)
     with atomic(using=using):
-        _rename_in_bulk_actions(
-            old, new, using
-        )  # First, by the lock order: a batch that holds this lock is waited for.
+        for (
+            rename
+        ) in hooks().relabels:  # First, by the lock order: batches of bulk actions and of releases are waited for.
+            rename(old, new, using=using)
         events, runs, tasks = (
             Event.objects.using(using).all(),
             TimelineRun.objects.using(using).all(),
@@ -76,7 +67,6 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         ):
             if ids := _doubled(rows, names, old, new):
                 raise LabelsCollide(old, new, what, ids)
-        _rename_in_holds(old, new, using)
         _rename_in_waits(old, new, using)
         done = Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
         relabelled.send(sender=Event, old=old, new=new, using=using)  # Last: from then on, senders of webhooks wait.
@@ -101,22 +91,6 @@ def _doubled(rows: QuerySet[Any], names: tuple[str, ...], old: str, new: str) ->
     same = {name: OuterRef(name) for name in ("entity_id", *names)}
     double = rows.filter(Exists(rows.filter(entity_label=new, **same)), entity_label=old)
     return list(double.order_by("entity_id").values_list("entity_id", flat=True).distinct()[:5])
-
-
-def _rename_in_bulk_actions(old: str, new: str, using: str) -> None:
-    """Change the filters of open bulk actions that select tasks by this kind of entity."""
-    rows = BulkAction.objects.using(using).open().filter(filters__kind=old).order_by("pk")
-    for pk, filters in list(rows.values_list("pk", "filters")):
-        rows.filter(pk=pk).update(filters=filters | {"kind": new})
-
-
-def _rename_in_holds(old: str, new: str, using: str) -> None:
-    """Change holds of entities, so that these stay on hold under the new name."""
-    rows = Hold.objects.using(using).filter(scope=Scope.ENTITY)
-    for pk, names, own in list(rows.values_list("pk", "names", "entity_label")):
-        renamed = [[new if label == old else label, key] for label, key in names]
-        if renamed != names:
-            rows.filter(pk=pk).update(names=renamed, entity_label=new if own == old else own)
 
 
 def _rename_in_waits(old: str, new: str, using: str) -> None:

@@ -20,11 +20,8 @@ from django.utils.translation import pgettext
 
 from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
-from timeline.features.holds.reading import held_in_words
-from timeline.features.holds.store import holds_over
 from timeline.features.machines.deadlines import deadlines_kept
 from timeline.features.waits.reading import waits_in_words
-from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, model_of
 from timeline.models.entities import kinds_of
 from timeline.operations.emit import emit
@@ -32,6 +29,7 @@ from timeline.operations.reconcile import reconcile
 from timeline.operations.start import start
 from timeline.operations.unknown_events import refuse_unknown_event
 from timeline.reading.explanation import why
+from timeline.reading.in_the_way import in_the_way
 from timeline.reading.outlook import Ahead, ahead_of
 from timeline.reading.reason_texts import recall
 from timeline.registry import registry
@@ -262,8 +260,7 @@ def snapshot(
     rows |= {task.pk: task for task in tasks.filter(Among(ended)).select_related("run")} if ended else {}
     recall([rows[key] for key in ended if key in rows], using=using)
     runs = TimelineRun.objects.using(using).open().for_entity(ref)
-    rest = [task for task in rows.values() if task.is_open and task.state != State.ACTIVE]
-    held = {key: held_in_words(over) for key, over in (holds_over(rest, using=using) if rest else {}).items()}
+    held = in_the_way(rows.values(), using=using)
     return Snapshot(rows, ahead_of(seen(runs), using=using), now, held)
 
 

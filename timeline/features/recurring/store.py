@@ -49,7 +49,7 @@ def waiting_among(runs: Sequence[TimelineRun], *, using: str) -> set[UUID]:
     return set(there) - set(tasks.filter(BEGUN).values_list("run_id", flat=True))
 
 
-def hold_waiting(runs: Sequence[TimelineRun], *, using: str) -> list[TimelineRun]:
+def lock_waiting(runs: Sequence[TimelineRun], *, using: str) -> list[TimelineRun]:
     """Lock the tasks of runs that the caller has locked. Returns the runs of which nothing has begun; now nothing can begin."""
     tasks = ScheduledTask.objects.using(using).filter(run__in=[run.pk for run in runs])
     list(tasks.by_id().only("pk").locked())

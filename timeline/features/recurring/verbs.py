@@ -18,7 +18,7 @@ from timeline.engine.attempts import Attempt
 from timeline.features.recurring.declaration import SLOT_KEY
 from timeline.features.recurring.planner import Due, Passed, Recurrence
 from timeline.features.recurring.runs import begin_slots, decide
-from timeline.features.recurring.store import Behind, clear, hold_waiting, last_slots, try_system, waiting_among
+from timeline.features.recurring.store import Behind, clear, last_slots, lock_waiting, try_system, waiting_among
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import TimelineRun
 from timeline.models.entities import NO_ENTITY
@@ -46,7 +46,7 @@ def call_off_left(timelines: Sequence[str], *, now: datetime, using: str) -> int
     left = list(asked.values_list("pk", flat=True))
     if not left:
         return 0
-    runs = hold_waiting(lock_runs(left, [NO_ENTITY], using=using).runs, using=using)
+    runs = lock_waiting(lock_runs(left, [NO_ENTITY], using=using).runs, using=using)
     if runs:
         ids = dialect_of(using).list_of(run.pk.hex for run in runs)
         call_off("runs", {"runs": ids}, reason=reasons.NO_CLOCK(), now=now, using=using)
@@ -143,7 +143,7 @@ def _move(moves: Sequence[tuple[TimelineRun, Due]], *, now: datetime, using: str
     taken = {(timeline, key): run_id for timeline, key, run_id in asked.values_list("timeline", "key", "pk")}
     targets = {run.pk: due for run, due in moves if taken.get((run.timeline, due.key), run.pk) == run.pk}
     locked = lock_runs(targets, [NO_ENTITY], using=using)
-    waiting = hold_waiting(locked.runs, using=using)
+    waiting = lock_waiting(locked.runs, using=using)
     for run in waiting:
         run.started_at, run.key = targets[run.pk]
     TimelineRun.objects.using(using).bulk_update(waiting, ["started_at", "key"])
@@ -162,7 +162,7 @@ def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], 
         if run_id is not None:
             ranges[slots.first, slots.last].append(run_id)
     locked = lock_runs([pk for several in ranges.values() for pk in several], [NO_ENTITY], using=using)
-    runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # A worker may have begun a run meanwhile.
+    runs = {run.pk: run for run in lock_waiting(locked.runs, using=using)}  # A worker may have begun a run meanwhile.
     texts: dict[str, str] = {}
     for (first, last), run_ids in ranges.items():
         still = [runs[pk] for pk in run_ids if pk in runs]

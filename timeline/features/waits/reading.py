@@ -15,10 +15,10 @@ from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 
 from timeline.exceptions import UnknownTask
-from timeline.features.holds.store import holds_over
 from timeline.features.waits.store import Wait, causes_of, declared_wait, first_met, met_among, open_wait
 from timeline.lifecycle import WAITING, ReasonCode
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
+from timeline.reading.in_the_way import in_the_way
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
 from timeline.store.transactions import guided
@@ -203,7 +203,7 @@ def still_asking(found: Iterable[Undecided], *, using: str) -> list[Undecided]:
         return []
     prefetch_related_objects([each.task for each in found], "run")
     met = met_among([_wait_of_undecided(each) for each in found], using=using)
-    held = holds_over([each.task for each in found], using=using)
+    held = in_the_way([each.task for each in found], using=using)
     return [
         Undecided(each.task, each.when, each.task.pk in held)
         for each, is_decided in zip(found, met, strict=True)

@@ -30,7 +30,7 @@ _SHOWN = (
 class Command(PipedCommand):
     """Shows holds, makes one, or releases one."""
 
-    help = "Shows what is on hold. With --entity, --task, --timeline, --queue or --everything: puts it on hold."
+    help = "Shows what is on hold. With --entity, --task, --timeline, --queue, --tag or --everything: puts it on hold."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take what to hold, or which hold to release."""
@@ -39,6 +39,7 @@ class Command(PipedCommand):
         what.add_argument("--task", metavar="KEY", help="Hold all tasks of a key: trial.remind.")
         what.add_argument("--timeline", metavar="NAME", help="Hold all tasks of a timeline.")
         what.add_argument("--queue", metavar="NAME", help="Hold all tasks of a queue.")
+        what.add_argument("--tag", metavar="NAME", help="Hold all tasks that have a tag.")
         what.add_argument("--everything", action="store_true", help="Hold all tasks there are.")
         what.add_argument("--release", metavar="ID", help="Release this hold, as the list shows it.")
         parser.add_argument("--until", metavar="MOMENT", help="With its offset from UTC: 2026-03-02T08:00:00Z.")
@@ -55,7 +56,8 @@ class Command(PipedCommand):
     # The parameters are named after the options.
     def handle(self, *args: Any, release: str | None, database: str, json: bool, **options: Any) -> None:
         """Print what is on hold, or what was done."""
-        what = {name: options[name] for name in ("entity", "task", "timeline", "queue", "everything") if options[name]}
+        named = ("entity", "task", "timeline", "queue", "tag", "everything")
+        what = {name: options[name] for name in named if options[name]}
         try:
             if release is not None:
                 said = {name: options[name] for name in ("actor", "reason")}
