@@ -71,7 +71,7 @@ class Definition:
         again: Whether what comes while a run is open begins one more when that has finished.
         search: Fields of the entity by which people find it; none: those of its own admin.
         errors: Class of what a handler of a machine raises → the event that it means.
-        asks: Event → who may say it.
+        asks: Event → who may say it, and its title.
         most_moves: So many moves of a machine's run within an hour by handlers and timers; then ``spinning`` comes, if any.
         tells: States of a machine, and events that move it, of which those outside are told.
     """
@@ -132,6 +132,10 @@ class Definition:
             for state, takes in taken.items()
         }
         return {state: events for state, events in found.items() if events}
+
+    def title_of(self, event: str) -> str:
+        """What the button of an event says: its title, or else its name."""
+        return str(self.asks[event].title) or event if event in self.asks else event
 
     @cached_property
     def waiting_in(self) -> frozenset[str]:
