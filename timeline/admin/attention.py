@@ -194,7 +194,7 @@ class AttentionPages(Pages):
     def _lines(
         self, request: HttpRequest, asking: list[Any], names: dict[EntityRef, Named], holds: list[Hold], now: datetime
     ) -> list[WaitingPerson]:
-        lines = PersonLines.of(self, request, asking, now)
+        lines = PersonLines.of(self, request, asking, now, whys=False)
         told = []
         for each in asking:
             if isinstance(each, Undecided):

@@ -13,10 +13,11 @@ from timeline.admin.actions import WORDINGS
 from timeline.admin.pages import policy_of
 from timeline.admin.references import Called, Named, actor_of, breakable, called
 from timeline.admin.subject import Reader
-from timeline.features.machines.people import Asking, whys_of
-from timeline.features.machines.takes import Item, item_of, takings_of
+from timeline.features.machines.people import Asking, whys_asked, whys_read
+from timeline.features.machines.takes import Item, item_of, takings_asked, takings_read
 from timeline.policy import APPROVALS
 from timeline.registry import registry
+from timeline.store.multi_query import gather
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -95,14 +96,21 @@ class PersonLines:
 
     @classmethod
     def of(
-        cls, pages: Pages | FeaturePages, request: HttpRequest, found: Iterable[Asking | Undecided], now: datetime
+        cls,
+        pages: Pages | FeaturePages,
+        request: HttpRequest,
+        found: Iterable[Asking | Undecided],
+        now: datetime,
+        *,
+        whys: bool = True,
     ) -> PersonLines:
-        """For what was found: three statements."""
+        """For what was found: one statement."""
         found, using = list(found), pages.alias
-        reader = Reader(policy_of(request), request.user)
-        takings = takings_of(map(item_of, found), now=now, using=using)
-        whys = whys_of(found, payload=reader.payload, people=reader.reads_people_of, using=using)
-        return cls(request, pages.address, now, takings, whys)
+        reader, items = Reader(policy_of(request), request.user), [item_of(each) for each in found]
+        asked = whys_asked(found, using=using) if whys else []
+        takings, *read = gather([takings_asked(items, using=using), *asked], using=using)
+        why = whys_read(found, read, payload=reader.payload, people=reader.reads_people_of) if whys else {}
+        return cls(request, pages.address, now, takings_read(items, takings, now), why)
 
     def line(self, each: Asking | Undecided, entity: Named) -> WaitingPerson:
         """What is shown of it."""

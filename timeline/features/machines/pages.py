@@ -18,7 +18,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
-from timeline.admin.bar import BarPlace
+from timeline.admin.bar import MOST, BarPlace, counts_kept
 from timeline.admin.forms import REASON
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import actor_of, named
@@ -26,7 +26,7 @@ from timeline.admin.subject import look_at, may_look
 from timeline.definition.payload_types import members_of
 from timeline.exceptions import TimelineError
 from timeline.features.machines.lines import PersonLines
-from timeline.features.machines.people import MOST_RESTING, Asking, Place, resting, waiting_for_people
+from timeline.features.machines.people import Asking, Place, waiting_for_people
 from timeline.features.machines.takes import Item, find_item, hand_over, may_answer, take, taken_by
 from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
@@ -146,8 +146,8 @@ class PeoplePages(FeaturePages):
             "here": urlencode(given),
             "others": urlencode({"machine": timeline} if mine else given | {"mine": "1"}),
             "next": page.last and urlencode(given | {"after": _told_place(page.last)}),
-            "resting": min(rest := resting(visible), MOST_RESTING),
-            "has_more_resting": rest > MOST_RESTING,
+            "resting": (counts_kept(request) or {}).get("in_doubt", 0),
+            "most_resting": MOST,
             "in_doubt": f"{self.address('changelist')}?{urlencode({'reason': ReasonCode.IN_DOUBT.value})}",
         }
         return self.page(request, "people", pgettext("timeline", "Waiting for people"), now, context)

@@ -1,6 +1,6 @@
 """
 What waits for people, by the time until when: machines in states that ask, and tasks that ask for approval. What has no such
-time comes after all others, the longest wait first. Tasks that rest because of a step in doubt are only counted.
+time comes after all others, the longest wait first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 
 from timeline.features.waits.reading import Undecided, still_asking, undecided
 from timeline.lifecycle import OPEN, ReasonCode, State
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 50  # Runs and tasks on a page.
 LONGEST: Final = 300  # The characters of a reason that are shown.
-MOST_RESTING: Final = 100  # Up to so many tasks that rest are counted.
 _OPEN: Final = sorted(OPEN)
 
 
@@ -105,8 +104,9 @@ class FirstAsked:
         timed = ScheduledTask.objects.using(self.tasks.db).filter(
             run=OuterRef("pk"), task_key__in=self._timer_keys(), state__in=_OPEN
         )
-        at, key = (self.after.at, self.after.key) if self.after is not None else (None, None)
-        beyond = Q() if at is None else Q(state_at__gte=at) & (Q(state_at__gt=at) | Q(pk__gt=key))
+        beyond, after = Q(), self.after
+        if after is not None and after.is_endless:
+            beyond = Q(state_at__gte=after.at) & (Q(state_at__gt=after.at) | Q(pk__gt=after.key))
         return [self._among(runs.filter(~Exists(timed), beyond), "pk")[: self.most] for runs in self._asking()]
 
     def begin(self) -> list[QuerySet[Any, Any]]:
@@ -124,7 +124,7 @@ class FirstAsked:
         )
         return [
             TimelineRun.objects.using(using).filter(pk__in=needed - {run.pk for run in runs}),
-            timers.order_by().values_list("run_id", flat=True),
+            timers.order_by().values_list("run_id"),
         ]
 
     def read(
@@ -141,7 +141,7 @@ class FirstAsked:
         others, timed = more
         known = {run.pk: run for run in [*others, *runs]}
         told = told_of(tasks, due, known)
-        told += [Asking(run, [], None) for run in runs if run.pk not in {*timed}]
+        told += [Asking(run, [], None) for run in runs if (run.pk,) not in {*timed}]
         first = sorted(told, key=place_of)[: self.most]
         return [with_events(each, may_say) for each in first]
 
@@ -225,7 +225,7 @@ def waiting_for_people(
     now: datetime,
 ) -> PeoplePage:
     """
-    A page of what waits for people, in at most six statements. ``tasks``: those that the reader may see. ``may_say``: events
+    A page of what waits for people, in at most five statements. ``tasks``: those that the reader may see. ``may_say``: events
     that the reader may send. An empty ``timeline``: all. ``after``: the place to continue at; None: the first. ``among``: only
     these runs and tasks, by id; None: all.
     """
@@ -235,7 +235,8 @@ def waiting_for_people(
         asked, due, _runs = first.parts(gather(first.by_deadline(), using=using))
         is_last = len(asked) + len(due) <= SHOWN
         rested = [run for part in gather(first.by_age(), using=using) for run in part] if is_last else []
-    runs = TimelineRun.objects.using(using).in_bulk(list(due))
+    needed = {task.run_id for _when, task in asked if task.run_id} | due.keys()
+    runs = TimelineRun.objects.using(using).in_bulk(list(needed))
     told = sorted([*told_of(asked, due, runs), *(Asking(run, [], None) for run in rested)], key=place_of)
     last = place_of(told[SHOWN - 1]) if len(told) > SHOWN else None
     shown = told[:SHOWN]
@@ -277,31 +278,44 @@ def _timers_of(known: Definition) -> dict[str, list[str]]:
     return found
 
 
-def whys_of(
-    found: Sequence[Asking | Undecided], *, payload: bool, people: Callable[[TimelineRun], bool], using: str
+def whys_asked(found: Sequence[Asking | Undecided], *, using: str) -> list[QuerySet[Any, Any]]:
+    """Ask for the events that moved runs to where they ask, and for those that started the runs of tasks: see ``whys_read``."""
+    last = Q(pk__in=[])
+    for each in found:
+        last |= Q(run=each.run.pk, seq=each.run.moves) if isinstance(each, Asking) else Q()
+    said = Event.objects.using(using).filter(pk=OuterRef("cause_id")).values("payload")[:1]
+    moves = RunEntry.objects.using(using).filter(last).annotate(said=Subquery(said))
+    starts = {
+        each.task.run.started_by_id for each in found if isinstance(each, Undecided) and each.task.run is not None
+    }
+    events = Event.objects.using(using).filter(pk__in=[pk for pk in starts if pk is not None])
+    return [moves.values_list("run_id", "event", "said"), events.values_list("pk", "payload")]
+
+
+def whys_read(
+    found: Sequence[Asking | Undecided],
+    read: Sequence[Sequence[Any]],
+    *,
+    payload: bool,
+    people: Callable[[TimelineRun], bool],
 ) -> dict[UUID, str]:
     """
-    What the event said, as ``reason`` or ``why``, that moved each run to where it asks, or that started the run of each task.
+    What these events said, as ``reason`` or ``why``: id of the run or task → text.
 
-    Two statements. ``payload``: whether the reader may read payloads; else only what was asked of people, who wrote it for
-    those for whom ``people`` says so.
+    ``payload``: whether the reader may read payloads; else only what a person wrote whom the machine had asked, if ``people``.
     """
-    causes: dict[UUID, UUID | None] = {}
-    last, asked = Q(pk__in=[]), set[UUID]()
+    moves, events = read
     runs = {each.run.pk: each.run for each in found if isinstance(each, Asking)}
-    for run in runs.values():
-        last |= Q(run=run.pk, seq=run.moves)
-    for entry in RunEntry.objects.using(using).filter(last) if runs else ():
-        run = runs[entry.run_id]
-        causes[run.pk] = entry.cause_id
-        if entry.event in registry.timeline(run.timeline).asks and people(run):
-            asked.add(run.pk)
+    said = {pk: told for pk, event, told in moves if payload or (event in _asks_of(runs[pk]) and people(runs[pk]))}
+    started = dict(events) if payload else {}
     tasks = [each.task for each in found if isinstance(each, Undecided)]
-    causes |= {task.pk: task.run.started_by_id for task in tasks if task.run is not None}
-    read = {pk: cause for pk, cause in causes.items() if cause and (payload or pk in asked)}
-    events = Event.objects.using(using).filter(pk__in=set(read.values())).values_list("pk", "payload") if read else ()
-    said = {pk: told.get("reason") or told.get("why") for pk, told in events}
-    return {pk: clip(text, LONGEST) for pk, cause in read.items() if isinstance(text := said.get(cause), str)}
+    said |= {task.pk: started.get(task.run.started_by_id) for task in tasks if task.run is not None}
+    texts = {pk: told.get("reason") or told.get("why") for pk, told in said.items() if told}
+    return {pk: clip(text, LONGEST) for pk, text in texts.items() if isinstance(text, str)}
+
+
+def _asks_of(run: TimelineRun) -> Collection[str]:
+    return registry.timeline(run.timeline).asks
 
 
 def first_due(run: TimelineRun) -> datetime | None:
@@ -330,8 +344,3 @@ def tasks_resting(tasks: ScheduledTaskQuerySet, code: ReasonCode) -> ScheduledTa
     rest = tasks.filter(state=State.RETRYABLE, reason_code=code)
     # As the index has it.
     return rest.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL).in_order()
-
-
-def resting(tasks: ScheduledTaskQuerySet) -> int:
-    """Count the tasks that rest until somebody says whether a step has happened; up to one more than ``MOST_RESTING``."""
-    return tasks_resting(tasks, ReasonCode.IN_DOUBT)[: MOST_RESTING + 1].count()

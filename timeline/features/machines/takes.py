@@ -21,6 +21,8 @@ from timeline.policy import Action
 from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
 
@@ -101,11 +103,16 @@ def hand_over(item: Item, *, to: str, policy: TimelinePolicy, actor: str, now: d
     return _write(item, last, to, actor, now, using)
 
 
-def takings_of(items: Iterable[Item], *, now: datetime, using: str) -> dict[UUID, Taking]:
-    """Who has these now: id → the last taking, where somebody has it. One statement."""
+def takings_asked(items: Iterable[Item], *, using: str) -> QuerySet[Taking]:
+    """Ask who has these; for ``takings_read``."""
+    return Taking.objects.using(using).filter(item__in=[item.id for item in items])
+
+
+def takings_read(items: Iterable[Item], read: Iterable[Taking], now: datetime) -> dict[UUID, Taking]:
+    """Who has these now: id → the last taking, where somebody has it."""
     known = {item.id: item for item in items}
-    found = Taking.objects.using(using).filter(item__in=list(known)).order_by("seq") if known else ()
-    last = {taking.item: taking for taking in found if taking.visit == known[taking.item].visit}
+    in_order = sorted(read, key=lambda taking: taking.seq)
+    last = {taking.item: taking for taking in in_order if taking.visit == known[taking.item].visit}
     return {key: taking for key, taking in last.items() if known[key].is_held(taking, now)}
 
 
