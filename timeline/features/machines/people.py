@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from timeline.features.waits.reading import Undecided, still_asking, undecided
 from timeline.lifecycle import OPEN, ReasonCode, State
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 
 SHOWN: Final = 50  # Runs and tasks on a page.
+MOST_SORTED: Final = (
+    5_000  # Runs in a state of which the timers are sorted; of more, those that have waited for longest.
+)
 LONGEST: Final = 300  # The characters of a reason that are shown.
 _OPEN: Final = sorted(OPEN)
 
@@ -195,14 +199,23 @@ class FirstAsked:
                 task_key__in=keys,
                 state__in=_OPEN,
             )
-            for key, states in keys.items():
-                asking = TimelineRun.objects.using(self.tasks.db).open().filter(pk=OuterRef("run_id"), state__in=states)
-                first = timers.filter(Exists(asking), task_key=key)
+            for key, (states, only_then) in keys.items():
+                first = timers.filter(task_key=key)
                 first = first.filter(~Exists(sooner)) if len(keys) > 1 else first
+                ways = [first] if only_then else [self._of_some(first, known.name, state) for state in states]
                 for state in _OPEN:
-                    part = self._beyond(first.filter(state=state), "run_id")
-                    found.append(part.order_by("scheduled_at", "run_id").values_list("run_id", "scheduled_at"))
+                    parts = [self._beyond(way.filter(state=state), "run_id") for way in ways]
+                    order = F("scheduled_at") if only_then else Coalesce("scheduled_at", "scheduled_at")
+                    found += [part.order_by(order, "run_id").values_list("run_id", "scheduled_at") for part in parts]
         return found
+
+    def _of_some(self, timers: ScheduledTaskQuerySet, timeline: str, state: str) -> ScheduledTaskQuerySet:
+        """
+        Those of runs that ask in this state. Where a timer may be there in other states as well, walking in its order might
+        read all of these first; so the runs are read, and their timers sorted: hence no order that an index has.
+        """
+        runs = runs_asking(timeline, state, using=self.tasks.db)[:MOST_SORTED]
+        return timers.filter(run__in=runs.values("pk"))
 
     def _among(self, part: Some, key: str) -> Some:
         return part if self.among is None else part.filter(**{f"{key}__in": self.among})
@@ -269,12 +282,12 @@ def place_of(each: Asking | Undecided) -> Place:
     return each.place if isinstance(each, Asking) else Place(False, each.task.scheduled_at, each.task.pk)
 
 
-def _timers_of(known: Definition) -> dict[str, list[str]]:
-    """Keys of the timers that may be there while a machine waits for people, each with the states in which it then is."""
+def _timers_of(known: Definition) -> dict[str, tuple[list[str], bool]]:
+    """Keys of timers that may be there while a machine waits for people: in which such states, and whether in no others."""
     found = {}
     for name, task in known.tasks.items():
         if task.is_timer and task.when is not None and (states := known.waiting_in & set(task.when.during)):
-            found[known.task_key(name)] = sorted(states)
+            found[known.task_key(name)] = (sorted(states), states == set(task.when.during))
     return found
 
 
