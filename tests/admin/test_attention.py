@@ -102,7 +102,7 @@ class TestPage:
 
         assert page.index(f"id={orders[1].pk}") < page.index(f"id={orders[0].pk}")
         assert f"id={orders[2].pk}" not in page
-        assert "2 days left" in page.replace("\xa0", " ")
+        assert "in 2 days" in page.replace("\xa0", " ")
 
     def test_has_the_action_beside_it_for_who_may(self, boss, person, browse):
         emit("refund.asked", Order.objects.create())

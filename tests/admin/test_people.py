@@ -98,7 +98,7 @@ def button(client, order, event="complaint.settled"):
 
 
 class TestPeople:
-    def test_lists_what_waits_for_longest_first_with_until_when(self, operator, clock):
+    def test_lists_what_has_no_deadline_the_longest_wait_first(self, operator, clock):
         for _ in range(3):
             order = Order.objects.create()
             emit("complaint.made", order)
@@ -164,8 +164,9 @@ class TestPeople:
     @pytest.mark.parametrize(
         "after",
         [
-            *("x", "2026-03-01/x", "2026-03-01T09:00/00000000-0000-0000-0000-000000000000", "%00"),
-            *("0001-01-01T00:00%2B14:00/" + "0" * 32, "9999-12-31T23:59-14:00/" + "0" * 32),
+            *("x", "until/2026-03-01/x", "since/2026-03-01T09:00/00000000-0000-0000-0000-000000000000", "%00"),
+            *("never/2026-03-01T09:00%2B00:00/" + "0" * 32, "until/0001-01-01T00:00%2B14:00/" + "0" * 32),
+            *("since/9999-12-31T23:59-14:00/" + "0" * 32, "2026-03-01T09:00%2B00:00/" + "0" * 32),
         ],
     )
     def test_begins_anew_where_a_place_makes_no_sense(self, operator, order, after):

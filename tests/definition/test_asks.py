@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.utils.translation import gettext_lazy, override
 
-from timeline import OPEN, OWNER, Machine
+from timeline import OPEN, OWNER, Machine, ask
 from timeline.exceptions import DefinitionError
 from timeline.features.machines.parse import AskedEvent
 
@@ -29,6 +30,15 @@ class TestAsks:
         }
         assert definition.asked_in == {"a": ("go", "say")}
         assert definition.waiting_in == {"a"}
+
+    def test_have_a_title_that_is_read_when_it_is_shown(self):
+        asks = {"go": ask(gettext_lazy("Delete"), by=("shop.resolve", "shop.look")), "say": "shop.look"}
+        definition = made(asks).definition
+
+        assert definition.asks["go"].permissions == ("shop.look", "shop.resolve")
+        with override("de"):
+            assert definition.title_of("go") == "Löschen"
+        assert [definition.title_of(event) for event in ("go", "say")] == ["Delete", "say"]
 
     def test_of_what_all_open_states_take_make_none_of_them_wait(self):
         definition = made({"off": "shop.resolve"}, table={"a": {"go": "b"}, "b": {}, OPEN: {"off": "b"}}).definition
@@ -56,6 +66,13 @@ class TestAsks:
             ({7: "shop.resolve"}, "no state takes"),
             (["go"], "Use a dict"),
             ({"go": OWNER}, "have none"),
+            ({"go": "It can go on"}, "says not who may say it"),
+            ({"go": gettext_lazy("Delete")}, "says not who may say it"),
+            ({"go": ask("It can go on", by=())}, "asks nobody"),
+            ({"go": ask("It can go on", by="resolve")}, "no permission"),
+            ({"go": ask(" ", by="shop.resolve")}, "as its title"),
+            ({"go": ask("x" * 101, by="shop.resolve")}, "as its title"),
+            ({"go": ask(7, by="shop.resolve")}, "as its title"),
         ],
     )
     def test_are_refused_where_they_mean_nothing(self, asks, said):

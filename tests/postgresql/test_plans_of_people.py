@@ -5,12 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from tests.postgresql.owned import reads_of
 from tests.postgresql.plans import around_tests
 from tests.rows import make_task
-from timeline import Timeline, approval, task
-from timeline.features.machines.people import SHOWN, resting, waiting_for_people
+from timeline import Machine, Timeline, approval, on, task
+from timeline.features.machines.people import SHOWN, Place, waiting_for_people
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.testing import only_timelines
@@ -18,6 +19,7 @@ from timeline.testing import only_timelines
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db, pytest.mark.usefixtures("_many")]
 
 TABLES = {"timeline_scheduledtask"}
+MANY = 4_000
 WITHIN = timedelta(days=400)
 DAY = timedelta(days=1)
 
@@ -28,6 +30,32 @@ class Refunding(Timeline):
 
     @task(approval("refund", by="testapp.change_order", within=WITHIN))
     def refund(self, order): ...
+
+
+class Parcel(Machine):
+    """Its timer may be there while it asks, and while it does not."""
+
+    entity = "testapp.Order"
+    starts_on = "parcel.sent"
+    initial = "held"
+    table = {
+        "held": {"parcel.freed": "kept", "parcel.late": "gone"},
+        "kept": {"parcel.late": "gone", "parcel.taken": "gone"},
+        "gone": {},
+    }
+    timers = {"parcel.late": on("held", "kept", hours=4)}
+    asks = {"parcel.freed": "testapp.change_order"}
+
+
+class Ticket(Machine):
+    """Its timer is there only while it asks."""
+
+    entity = "testapp.Order"
+    starts_on = "ticket.made"
+    initial = "held"
+    table = {"held": {"ticket.closed": "gone", "ticket.late": "gone"}, "gone": {}}
+    timers = {"ticket.late": on("held", hours=4)}
+    asks = {"ticket.closed": "testapp.change_order"}
 
 
 class Lending(Timeline):
@@ -78,14 +106,52 @@ def test_reads_a_page_and_no_more_wherever_it_begins():
     now = now_of_rows()
     found, place = page(now)
     middle = ScheduledTask.objects.filter(task_key="lending.lend").order_by("scheduled_at")[3000]
-    for after in (None, place, (middle.scheduled_at - WITHIN, middle.pk)):
+    for after in (None, place, Place(False, middle.scheduled_at, middle.pk)):
         reads = reads_of(lambda after=after: page(now, after), TABLES)
 
         assert len(found) == SHOWN
         assert max(read for read, _sql in reads) <= 5 * SHOWN, after
 
 
-def test_counts_those_that_rest_without_reading_all():
-    reads = reads_of(lambda: resting(ScheduledTask.objects.all()), TABLES)
+def machines(known, states, now):
+    """Very many runs in these states, those that ask last; but for a few, each with a timer."""
+    runs, timed = [], []
+    for number in range(MANY):
+        for state in states:
+            at = now + timedelta(seconds=number) + (DAY if state == "held" else timedelta())
+            about = {"timeline": known.name, "entity_label": "testapp.order", "entity_id": f"{state} {number}"}
+            runs.append(TimelineRun(**about, state=state, state_at=at, started_at=at, recorded_at=at))
+            if state != "held" or number % 400:
+                timed.append((runs[-1], at))
+    TimelineRun.objects.bulk_create(runs)
+    [key] = [known.task_key(name) for name in known.tasks]
+    base = make_task(task_key=key, entity_label="testapp.order", entity_id="1")
+    columns = [field.attname for field in ScheduledTask._meta.concrete_fields if not field.primary_key]
+    values = {name: getattr(base, name) for name in columns}
+    base.delete()
+    ScheduledTask.objects.bulk_create(
+        ScheduledTask(**values | {"run_id": run.pk, "entity_id": run.entity_id, "scheduled_at": at, "nominal_at": at})
+        for run, at in timed
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE timeline_scheduledtask, timeline_timelinerun")
 
-    assert max(read for read, _sql in reads) <= 400
+
+@pytest.mark.parametrize(("machine", "states", "most"), [(Ticket, ["held"], 300), (Parcel, ["kept", "held"], 4 * MANY)])
+def test_reads_few_timers_of_very_many_runs_wherever_it_begins(machine, states, most):
+    now = now_of_rows()
+    machines(machine.definition, states, now)
+    asking = ScheduledTask.objects.filter(run__state="held").order_by("scheduled_at", "run_id")
+    middle, last = asking[MANY // 2], asking.last()
+
+    def listed(after=None):
+        with only_timelines(machine):
+            return waiting_for_people(may_say=lambda run: [], tasks=ScheduledTask.objects.all(), after=after, now=now)
+
+    for after in (None, Place(False, middle.scheduled_at, middle.run_id)):
+        reads = reads_of(lambda after=after: listed(after), {*TABLES, "timeline_timelinerun"})
+
+        assert len(listed(after).waiting) == SHOWN
+        assert max(read for read, _sql in reads) <= most, after
+    rest = listed(Place(False, last.scheduled_at, last.run_id))
+    assert [each.due_at for each in rest.waiting] == [None] * (MANY // 400)

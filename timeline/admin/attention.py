@@ -14,19 +14,18 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.bar import MOST as MOST_COUNTED
 from timeline.admin.bar import counts_kept, endpoints_at, sees_all_runs, sees_endpoints, told
-from timeline.admin.pages import is_unpolled, policy_of
+from timeline.admin.pages import Pages, is_unpolled, policy_of
 from timeline.admin.references import Called, Named, called, load_to_name, named
 from timeline.admin.subject import Reader
 from timeline.dialects import dialect_of
 from timeline.features.holds.reading import told_hold
 from timeline.features.holds.store import OnHold, covers
-from timeline.features.machines.people import tasks_resting
-from timeline.features.machines.people_pages import PeoplePages, WaitingPerson
+from timeline.features.machines.lines import PersonLines, WaitingPerson
+from timeline.features.machines.people import FirstAsked, tasks_resting
 from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.policy import Action
-from timeline.reading.asking import FirstAsked
 from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, told_waits
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
 from timeline.reading.diagnosis import find_troubles, told_undefined, troubles_of_clocks, undefined_among
@@ -115,7 +114,7 @@ class Found(NamedTuple):
     asking: list[Any]
 
 
-class AttentionPages(PeoplePages):
+class AttentionPages(Pages):
     """Who may see all tasks sees what needs attention, as far as the policy shows it."""
 
     def attention_view(self, request: HttpRequest) -> HttpResponse:
@@ -132,7 +131,7 @@ class AttentionPages(PeoplePages):
         refs = self._refs(found, asking)
         there = load_to_name(refs, using=using)
         names = {ref: named(ref, there.get(ref), self.admin_site.name) for ref in refs}
-        people = [self._person(request, each, names, found.holds, now) for each in asking[:FEW]]
+        people = self._lines(request, asking[:FEW], names, found.holds, now)
         counts = counts_kept(request) or {}
         waiting, reader = Waiting.of(counts), Reader(policy, request.user)
         sections = [
@@ -193,13 +192,18 @@ class AttentionPages(PeoplePages):
         whose = [each.task.entity_ref if isinstance(each, Undecided) else each.run.entity_ref for each in asking]
         return list(dict.fromkeys([*whose, *(task.entity_ref for task in tasks), *held]))
 
-    def _person(
-        self, request: HttpRequest, each: Any, names: dict[EntityRef, Named], holds: list[Hold], now: datetime
-    ) -> WaitingPerson:
-        if not isinstance(each, Undecided):
-            return self._waiting(request, each, names[each.run.entity_ref], now)
-        is_held = any(covers(hold, each.task) for hold in holds)
-        return self._waiting(request, Undecided(each.task, each.when, is_held), names[each.task.entity_ref], now)
+    def _lines(
+        self, request: HttpRequest, asking: list[Any], names: dict[EntityRef, Named], holds: list[Hold], now: datetime
+    ) -> list[WaitingPerson]:
+        lines = PersonLines.of(self, request, asking, now, whys=False)
+        told = []
+        for each in asking:
+            if isinstance(each, Undecided):
+                is_held = any(covers(hold, each.task) for hold in holds)
+                told.append(lines.line(Undecided(each.task, each.when, is_held), names[each.task.entity_ref]))
+            else:
+                told.append(lines.line(each, names[each.run.entity_ref]))
+        return told
 
     def _people(self, waiting: Waiting, people: list[WaitingPerson], *, is_cut: bool) -> Section:
         title = pgettext("timeline", "Waiting for people")

@@ -32,7 +32,6 @@ _ORDER: Final = {
     "changelist": 20,
     "find": 30,
     "dead": 40,
-    "people": 50,
     "inventory": 60,
     "endpoints": 80,
     "health": 90,
@@ -143,11 +142,9 @@ def bar_of(
 def _places(counts: Mapping[str, int], *, sees_all: bool) -> Iterator[BarPlace]:
     """Those of the product itself."""
     if sees_all:
-        waits, people = Waiting.of(counts).total, counts.get("people", 0)
+        waits = Waiting.of(counts).total
         name, said = pgettext("timeline", "Needs attention"), _("so many things wait for a person")
         yield BarPlace(_ORDER["attention"], "attention", name, waits, said)
-        name, said = pgettext("timeline", "People"), _("so many wait for a person")
-        yield BarPlace(_ORDER["people"], "people", name, people, said)
         yield BarPlace(_ORDER["inventory"], "inventory", pgettext("timeline", "Timelines"), also=("timeline", "plan"))
         yield BarPlace(_ORDER["health"], "health", pgettext("timeline", "Health"))
     yield BarPlace(_ORDER["changelist"], "changelist", pgettext("timeline", "Upcoming"), also=("upcoming",))

@@ -65,9 +65,7 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "health_view": frozenset({"span", "task"}),
     "inventory_view": frozenset({"starts"}),
     "matching_view": _LIST | {"action"},
-    "people_view": frozenset({"machine", "after"}),
     "redrive_view": frozenset({"cause", "group"}),
-    "say_view": frozenset({"run", "event", "moves"}),
 }
 PAGES: Final = (
     "attention",
@@ -79,14 +77,12 @@ PAGES: Final = (
     "health",
     "inventory",
     "matching",
-    "people",
     "redrive",
-    "say",
 )
 # What a request keeps.
 _POLICY: Final = "_timeline_policy"
 _UNPOLLED: Final = "_timeline_unpolled"
-LIVE: Final = frozenset({"attention", "dead", "entity", "health", "inventory", "people", "task", "timeline"})
+LIVE: Final = frozenset({"attention", "dead", "entity", "health", "inventory", "task", "timeline"})
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
 _TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
 _TURNING: Final = re.compile(f"<[^>]*>|{_TURNS.pattern}")

@@ -18,7 +18,7 @@ from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
 from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
-from timeline.lifecycle import ReasonCode, State
+from timeline.lifecycle import ReasonCode
 from timeline.models.payload_text import PayloadText
 from timeline.reading.explanation import standing
 from timeline.reading.in_the_way import in_the_way

@@ -34,6 +34,7 @@ from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
 from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
 from timeline.features.limits.places import limited_keys  # of limits
+from timeline.features.machines.lines import with_buttons
 from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
 from timeline.features.waits.reading import wait_of
@@ -102,8 +103,6 @@ class TaskAdmin(
             path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
-            path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
-            path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             *(of_feature(pages, page) for pages in self.of_features for page in pages.ROUTES),
@@ -225,7 +224,7 @@ class TaskAdmin(
         context = {
             **told,
             **picture(drawn, span=request.GET.get("span", ""), holds=read.holds, now=now, zone=zone),
-            "machines": self.with_buttons(request, told["machines"]),
+            "machines": with_buttons(self, request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": about.is_gone,
             "own_page": own_page_of(entity, self, request, using=using),

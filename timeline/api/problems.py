@@ -17,6 +17,7 @@ from timeline.exceptions import (
     AlreadyDecided,
     AlreadyOpen,
     AlreadyReleased,
+    AlreadyTaken,
     ChangedSince,
     DecidedTooLate,
     InvalidInput,
@@ -43,6 +44,7 @@ STATUSES: Final[Mapping[type[TimelineError], int]] = {
     AlreadyDecided: 409,
     DecidedTooLate: 409,
     AlreadyReleased: 409,
+    AlreadyTaken: 409,
     RunEnded: 409,
     NoOpenRun: 409,
 }

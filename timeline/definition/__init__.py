@@ -8,7 +8,7 @@ from timeline.definition.starts import AfterRun, Created, after_run, created
 from timeline.definition.timelines import Timeline
 from timeline.features.limits.declaration import Limit  # of limits
 from timeline.features.machines.declaration import Machine
-from timeline.features.machines.parse import OWNER, AskedEvent
+from timeline.features.machines.parse import OWNER, AskedEvent, ask
 from timeline.features.machines.table import BACK, IGNORE, OPEN, STAY, WORKING, Table, TableAnswer, Then
 from timeline.features.machines.timers import never
 from timeline.features.recurring.declaration import Recurring, cron, daily, hourly, monthly, weekly
@@ -38,6 +38,7 @@ __all__ = [
     "Then",
     "Timeline",
     "after_run",
+    "ask",
     "created",
     "cron",
     "daily",

@@ -74,7 +74,7 @@ class Definition:
         search: Fields of the entity by which people find it; none: those of its own admin.
         titles: Event, state or exit → what people call it.
         errors: Class of what a handler of a machine raises → the event that it means.
-        asks: Event → who may say it.
+        asks: Event → who may say it, and its title.
         most_moves: So many moves of a machine's run within an hour by handlers and timers; then ``spinning`` comes, if any.
         tells: States of a machine, and events that move it, of which those outside are told.
     """
@@ -145,6 +145,11 @@ class Definition:
             for state, takes in taken.items()
         }
         return {state: events for state, events in found.items() if events}
+
+    def button_of(self, event: str) -> str:
+        """What the button of an event says: the words of ``asks``, else its title, else its name."""
+        asked = str(self.asks[event].title) if event in self.asks else ""
+        return asked or self.title_of(event) or event
 
     @cached_property
     def waiting_in(self) -> frozenset[str]:

@@ -155,6 +155,21 @@ class AlreadyDecided(Refusal):
         return {**super()._values(), "who": who, "when": told_time(self.at)}
 
 
+class AlreadyTaken(Refusal):
+    """Somebody else has taken what waits. Nothing was written; whoever may answer still can, and can hand it over."""
+
+    message = _("%(holder)s has it since %(when)s. %(remedy)s")
+
+    def __init__(self, item: object, holder: str, at: datetime) -> None:
+        self.item = item
+        self.holder = holder
+        self.at = at
+        super().__init__(_("Whoever may answer can also hand it over."))
+
+    def _values(self) -> Mapping[str, object]:
+        return {**super()._values(), "when": told_time(self.at)}
+
+
 class DecidedTooLate(Refusal):
     """The time in which it could be approved or rejected is over, since ``until``; nothing was written."""
 

@@ -8,6 +8,7 @@ from timeline.models.kin import exact_ref
 from timeline.models.machine_rows import Edge, RunEntry
 from timeline.models.run import TimelineRun
 from timeline.models.state_field import StateField, known_states
+from timeline.models.taking import Taking
 from timeline.models.task import ScheduledTask
 from timeline.models.task_records import LogEntry, StepKind, StepRecord
 from timeline.models.upkeep import Answer, Figure, Identity, Pace, RollUp, Sign, Sweep, Total
@@ -35,6 +36,7 @@ __all__ = [
     "StepKind",
     "StepRecord",
     "Sweep",
+    "Taking",
     "Then",
     "TimelineRun",
     "Total",

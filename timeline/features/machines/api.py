@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
@@ -9,16 +10,27 @@ from django.db.models import F
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
-from rest_framework.exceptions import Throttled
+from rest_framework.exceptions import NotFound, PermissionDenied, Throttled
 
-from timeline.api.base import TimelineThrottle
-from timeline.api.fields import InstantField
+from timeline.api.base import TimelineAPI, TimelineThrottle
+from timeline.api.fields import InstantField, StrictSerializer, TextField
+from timeline.api.preconditions import RequestOutcome, answer_once
+from timeline.api.schema import REPEATABLE, answers, described
 from timeline.definition import STAY, Definition
+from timeline.features.machines.takes import Item, find_item, hand_over, may_answer, take
 from timeline.models import EntityRef, TimelineRun
 from timeline.models.machine_rows import RunEntry
+from timeline.models.taking import MAX_HOLDER
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from rest_framework.request import Request
+    from rest_framework.response import Response
+
+    from timeline.models import Taking
     from timeline.policy import TimelinePolicy
 
 SCOPE: Final = "timeline.asked"
@@ -79,6 +91,9 @@ class MachineSerializer(serializers.Serializer[Any]):
         read_only=True,
         help_text="States and events that are named here → what people call them; those without a title are left out.",
     )
+    buttons = serializers.SerializerMethodField(
+        help_text="What the buttons of those that it asks you for say: event → its title, or its name."
+    )
     moves = MoveSerializer(many=True, read_only=True, help_text="The latest 50, from the first to the last.")
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
@@ -86,6 +101,10 @@ class MachineSerializer(serializers.Serializer[Any]):
         view = self.context["view"]
         asked: list[str] = view.policy.asked_of(view.request.user, line.run, using=line.run._state.db)
         return asked
+
+    @extend_schema_field(serializers.DictField(child=serializers.CharField()))
+    def get_buttons(self, line: Any) -> dict[str, str]:
+        return {event: registry.timeline(line.run.timeline).button_of(event) for event in self.get_asked(line)}
 
 
 class AskedThrottle(TimelineThrottle):
@@ -128,3 +147,83 @@ def key_of(user: Any, key: str) -> str:
     if not key or len(own) <= _MAX_KEY:
         return own if key else ""
     return f"asked:{user.pk}:{sha256(key.encode()).hexdigest()}"
+
+
+class TakingSerializer(serializers.Serializer[Any]):
+    """Who has what waits for people."""
+
+    item = serializers.UUIDField(read_only=True, help_text="Id of the run, or of the task.")
+    holder = serializers.CharField(read_only=True, help_text="User name of who has it.")
+    actor = serializers.CharField(read_only=True, help_text="Who took it, or handed it over.")
+    at = InstantField(read_only=True, help_text="Since when.")
+
+
+class NothingBody(StrictSerializer):
+    """Nothing: who asks takes it."""
+
+
+class HandOverBody(StrictSerializer):
+    """To whom it goes."""
+
+    to = TextField(min_length=1, max_length=MAX_HOLDER, help_text="User name of somebody who may answer.")
+
+
+class Take(TimelineAPI):
+    """What waits for people, for those who may answer it."""
+
+    @described(
+        operation_id="take",
+        request=NothingBody,
+        parameters=REPEATABLE,
+        responses=answers(404, 409, 413, 415, 422, ok=TakingSerializer),
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """
+        Take a run or a task that waits for people, so that others see that you are at it. Whoever may can still answer. It is
+        yours until it is answered, its time is up, or somebody hands it over.
+        """
+        item = self.item(pk)
+        NothingBody.read(request)
+        return self.told(partial(take, item, holder=self.actor, now=self.now, using=self.get_using()))
+
+    def item(self, pk: UUID) -> Item:
+        """What is named, if they may answer it: 404 for what they do not see, 403 for what is for others."""
+        user, using = self.request.user, self.get_using()
+        item = find_item(pk, tasks=self.get_queryset())
+        row = item.row if item is not None else None
+        if item is not None and may_answer(self.policy, user, item, using=using):
+            return item
+        if isinstance(row, TimelineRun) and not self.policy.sees_timeline(
+            user, row.timeline, row.entity_ref, using=using
+        ):
+            raise NotFound
+        raise PermissionDenied if item is not None else NotFound
+
+    def told(self, act: Callable[[], Taking]) -> Response:
+        """Do it, once for each key of the request."""
+
+        def acting() -> RequestOutcome:
+            return RequestOutcome(TakingSerializer(act()).data)
+
+        return answer_once(self.request, acting, using=self.get_using())
+
+
+class HandOver(Take):
+    @described(
+        operation_id="hand_over",
+        request=HandOverBody,
+        parameters=REPEATABLE,
+        responses=answers(404, 409, 413, 415, 422, ok=TakingSerializer),
+    )
+    def post(self, request: Request, pk: UUID) -> Response:
+        """Hand a run or a task that waits for people over to somebody who may answer it, whoever has it."""
+        item, using = self.item(pk), self.get_using()
+        to = HandOverBody.read(request)["to"]
+        given = {"to": to, "policy": self.policy, "actor": self.actor, "now": self.now, "using": using}
+        return self.told(partial(hand_over, item, **given))
+
+
+ROUTES: Final = (
+    ("waiting/<uuid:pk>/take/", Take, "take"),
+    ("waiting/<uuid:pk>/hand-over/", HandOver, "hand-over"),
+)

@@ -32,6 +32,7 @@ from timeline.suggestions import did_you_mean, near
 
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
+    from timeline.features.machines.parse import Ask, Who
     from timeline.features.machines.table import Table, Target
     from timeline.models import TimelineRun
 
@@ -89,9 +90,10 @@ class Machine(Timeline, abstract=True):
     """How many moves of a run its handlers and timers may make within an hour; a task that would make one more is discarded."""
     spinning: ClassVar[str] = ""
     """The event that moves the run instead, if its state takes it. Empty: none."""
-    asks: ClassVar[Mapping[Any, Any]] = {}
-    """Event → who may send it: a permission ``app.codename``, ``OWNER``, or several of these. While the run's state takes the
-    event, it is a button in the admin, and the API takes it from these people."""
+    asks: ClassVar[Mapping[Any, Who | Ask | Collection[Who]]] = {}
+    """Event → who may send it: a permission ``app.codename``, ``OWNER``, or several of these; with words for its button,
+    ``ask(_("It can go on"), by="app.codename")``. While the run's state takes the event, it is a button in the admin, and the
+    API takes it from these people."""
     tells: ClassVar[Collection[str]] = ()
     """States that it reaches, and events that move it, that webhooks tell."""
     mirror: ClassVar[str] = ""

@@ -6,7 +6,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, EnumMeta
-from typing import Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
+
+from django.utils.functional import Promise
 
 from timeline.definition.names import ERASED
 from timeline.definition.payload_types import type_problem
@@ -25,6 +27,9 @@ from timeline.features.machines.table import (
 from timeline.payloads import as_text
 from timeline.suggestions import did_you_mean
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
 MAX_STATE: Final = 50
 MAX_EVENT: Final = 100
 
@@ -34,6 +39,7 @@ _EMPTY: Final = "An end has a row that is empty: {…: {}}."
 
 Errors = Mapping[type[Exception], str]
 MAX_PERMISSION: Final = 200
+MAX_TITLE: Final = 100
 _PERMISSION: Final = re.compile(r"[A-Za-z_][\w.]*\.\w+")
 
 
@@ -249,16 +255,45 @@ class Asked(Enum):
 OWNER: Final = Asked.OWNER
 
 
+Who = str | Asked
+
+
 @dataclass(frozen=True, slots=True)
 class AskedEvent:
-    """Who may say an event: staff with one of the permissions (``shop.resolve_order``), or the entity's owner."""
+    """
+    Who may say an event: staff with one of the permissions (``shop.resolve_order``), or the entity's owner; ``title``: what
+    its button says, perhaps in many languages. Empty: the name of the event.
+    """
 
     permissions: tuple[str, ...] = ()
     owner: bool = False
+    title: StrPromise | str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What ``ask`` gives, as it was written."""
+
+    title: StrPromise | str
+    by: Who | Collection[Who]
+
+
+def ask(title: StrPromise | str, /, *, by: Who | Collection[Who]) -> Ask:
+    """
+    In ``asks`` of a machine: an event of which people are asked, with the words for its button.
+
+    Args:
+        title: What somebody says with it, ``_("It can go on")``; of ``gettext_lazy`` for more than one language.
+        by: Who may: a permission ``app.codename``, ``OWNER``, or several of these.
+    """
+    return Ask(title, by)
 
 
 def read_asks(declared: object, table: Table) -> dict[str, AskedEvent]:
-    """Read ``asks``: event → a permission, ``OWNER``, or several of which one is enough. ``Unreadable``: the first mistake."""
+    """
+    Read ``asks``: event → a permission, ``OWNER``, or several of which one is enough; or these with a title. ``Unreadable``:
+    the first mistake.
+    """
     if not isinstance(declared, Mapping):
         remedy = 'Use a dict: {"operator.resolved": "shop.resolve_order", "otp.given": OWNER}.'
         raise Unreadable(f"has asks = {declared!a:.60}.", remedy)
@@ -275,7 +310,11 @@ def _event_asked(name: object, table: Table) -> str:
     return said
 
 
-def _ask(event: object, who: object) -> AskedEvent:
+def _ask(event: object, asked: object) -> AskedEvent:
+    if isinstance(asked, Promise) or (isinstance(asked, str) and " " in asked.strip()):
+        remedy = 'Say both: ask(_("It can go on"), by="app.codename").'
+        raise Unreadable(f"has a title for {event!a:.60}, and says not who may say it.", remedy)
+    title, who = (_title(event, asked.title), asked.by) if isinstance(asked, Ask) else ("", asked)
     several: Collection[Any] = who if isinstance(who, tuple | list | set | frozenset) else (who,)
     for one in several:
         if one is not OWNER and not (isinstance(one, str) and _is_permission(as_text(one))):
@@ -284,7 +323,15 @@ def _ask(event: object, who: object) -> AskedEvent:
     if not several:
         raise Unreadable(f"asks nobody for {event!a:.60}.", "Name a permission, or leave the event out.")
     permissions = sorted({as_text(one) for one in several if one is not OWNER})
-    return AskedEvent(tuple(permissions), OWNER in several)
+    return AskedEvent(tuple(permissions), OWNER in several, title)
+
+
+def _title(event: object, title: object) -> StrPromise | str:
+    """A lazy one is not read: when a class is made, no language is known."""
+    if isinstance(title, Promise) or (isinstance(title, str) and 0 < len(title.strip()) <= MAX_TITLE):
+        return cast("StrPromise | str", title)
+    remedy = f"Use 1 to {MAX_TITLE} characters, or leave it out: then its button has the name of the event."
+    raise Unreadable(f"asks for {event!a:.60} with {title!a:.60} as its title.", remedy)
 
 
 def _is_permission(name: str) -> bool:

@@ -27,7 +27,6 @@ from timeline.store.multi_query import takes_texts
 from timeline.store.returned_rows import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.signal_dispatch import is_entering_heard, tell_entered
 from timeline.store.transactions import atomic, check_level, has_to_ask
-from timeline.timing import EARLIEST
 
 MAX_ACTOR = 150
 _NAMES = tuple(fields_of(TimelineRun))
@@ -138,26 +137,6 @@ def can_read_ahead(using: str) -> bool:
 def last_moved(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:
     """The run that has ended last, for each of some machines and entities. Arguments as for ``runs_to_move``."""
     return _asked("last_moved", refs, machines, using)
-
-
-def asking_runs(
-    states: Iterable[tuple[str, str]], *, after: tuple[datetime, UUID] | None = None, most: int, using: str
-) -> list[TimelineRun]:
-    """The open runs in some states (machine, state), the longest there first. ``after``: time of entry and id of the last."""
-    connection, dialect, wanted = connections[using], dialect_of(using), sorted(set(states))
-    at, key = after or (EARLIEST, UUID(int=0))
-    asked: dict[str, Any] = {
-        "after_at": connection.ops.adapt_datetimefield_value(at),
-        "after_id": key.hex,
-        "most": most,
-    }
-    if dialect.has_arrays:
-        asked |= {"timelines": [name for name, _state in wanted], "states": [state for _name, state in wanted]}
-    else:
-        asked |= {"asked": json.dumps(wanted)}
-    with cursor_for_rows(connection) as cursor:
-        cursor.execute(dialect.sql("asking_runs").replace("{columns}", _COLUMNS), asked)
-        return as_models(rows_of(cursor, connection, _NAMES, model=TimelineRun).values(), TimelineRun, using)
 
 
 def _asked(verb: str, refs: Iterable[EntityRef], machines: Mapping[str, str | None], using: str) -> list[TimelineRun]:

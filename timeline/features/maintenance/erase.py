@@ -17,7 +17,17 @@ from timeline.exceptions import InvalidInput
 from timeline.hooks import hooks
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
-from timeline.models import EntityRef, Event, LogEntry, RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
+from timeline.models import (
+    EntityRef,
+    Event,
+    LogEntry,
+    RunEntry,
+    ScheduledTask,
+    StepKind,
+    StepRecord,
+    Taking,
+    TimelineRun,
+)
 from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.models.task_records import origins_of, recorded_by
@@ -189,6 +199,7 @@ def _blank_tasks(work: _Work) -> None:
             steps = steps.exclude(kind__in=_WAITS)
             done.count(StepRecord, _said(steps, _STEP, digest=""))
             done.count(ScheduledTask, _said(tasks.filter(pk__in=ids), _TASK))
+            Taking.objects.using(using).filter(item__in=ids).delete()
 
 
 _TASK: Final[dict[str, Any]] = {"payload": {}, "result": None, "error": "", "reason": "", "actor": ""}
@@ -217,6 +228,7 @@ def _blank_runs(work: _Work) -> None:
             written = runs.filter(pk__in=ids, end_code=RunEnd.LEFT).exclude(end_reason=str(RunEnd.LEFT))
             done.count(TimelineRun, written.update(end_reason=str(RunEnd.LEFT)))
             done.count(TimelineRun, _said(runs.filter(pk__in=ids), {"params": {}}))
+            Taking.objects.using(using).filter(item__in=ids).delete()
 
 
 def _blank(model: Any, work: _Work, which: Q, blank: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from timeline.dialects import Among, dialect_of
 from timeline.features.holds.store import prune_admissions
 from timeline.features.recurring.store import last_slots
-from timeline.models import Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, Taking, TimelineRun
 from timeline.registry import registry
 from timeline.store.transactions import atomic
 from timeline.timing import check_time
@@ -72,6 +72,7 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
             several = (runs, entries, tasks, log, _whole(steps), holds)
             archive([row for rows in several for row in serializers.serialize("python", rows)])
         entries.delete()
+        Taking.objects.using(using).filter(item__in=[*task_ids, *run_ids]).delete()
         counts = [rows.delete()[0] for rows in (steps, log, tasks, runs.filter(pk__in=for_good), holds)]
         if kept:
             runs.filter(pk__in=kept).update(pruned=True)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import UUID
 
-from django.db import DEFAULT_DB_ALIAS, connections
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Exists, OuterRef, Q, prefetch_related_objects
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
@@ -20,9 +19,7 @@ from timeline.lifecycle import WAITING, ReasonCode
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
 from timeline.reading.in_the_way import in_the_way
 from timeline.registry import registry
-from timeline.store.earliest import WALKED
-from timeline.store.transactions import guided
-from timeline.timing import EARLIEST, LATEST, Approval, When, told_time
+from timeline.timing import Approval, When, told_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -124,11 +121,6 @@ class Undecided:
     is_held: bool = False
 
     @property
-    def place(self) -> tuple[datetime, UUID]:
-        """Where it stands in the order of waits: its due time less the time for a decision, so when it began, unless moved."""
-        return self.task.scheduled_at - self.when.offset.exact, self.task.pk
-
-    @property
     def since(self) -> datetime:
         return self.until - self.when.offset.exact
 
@@ -140,39 +132,6 @@ class Undecided:
     def right(self) -> str:
         """The permission of those who may decide."""
         return self.when.approval.by if self.when.approval is not None else ""
-
-
-def asking_tasks(
-    tasks: ScheduledTaskQuerySet, timeline: str = "", *, after: tuple[datetime, UUID] | None, most: int, now: datetime
-) -> list[Undecided]:
-    """
-    List tasks that wait for a decision, the longest wait first, after the ``place`` of the last one listed.
-
-    A few may be decided already: see ``still_asking``. Due tasks are left out: they are decided, or too late. Each kind and
-    state is looked up in the order of its index; on PostgreSQL in one statement.
-    """
-    asked = {key: when for known in registry if timeline in ("", known.name) for key, when in known.approvals.items()}
-    parts = [part[:most] for key, when in asked.items() for part in _parts(tasks, key, when, after, now)]
-    if not parts:
-        return []
-    if connections[tasks.db].features.supports_slicing_ordering_in_compound:
-        parts = [parts[0].union(*parts[1:], all=True)]
-    with guided(WALKED, using=tasks.db):
-        found = [Undecided(task, asked[task.task_key]) for part in parts for task in part]
-    return sorted(found, key=lambda each: each.place)[:most]
-
-
-def _parts(
-    tasks: ScheduledTaskQuerySet, key: str, when: When, after: tuple[datetime, UUID] | None, now: datetime
-) -> Iterator[ScheduledTaskQuerySet]:
-    """The tasks of one kind that wait for a decision, each state by itself."""
-    at, pk = after or (EARLIEST, UUID(int=0))
-    if at >= LATEST - when.offset.exact:
-        return  # None is due so late.
-    begin = at + when.offset.exact
-    for part in undecided(tasks, key, when, now=now):
-        beyond = Q(scheduled_at__gt=begin) | Q(pk__gt=pk)
-        yield part if after is None else part.filter(beyond, scheduled_at__gte=begin)
 
 
 def undecided(tasks: ScheduledTaskQuerySet, key: str, when: When, *, now: Moment) -> Iterator[ScheduledTaskQuerySet]:

@@ -7,7 +7,7 @@ import types
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -18,35 +18,38 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
-from timeline.admin.actions import WORDINGS
+from timeline.admin.bar import MOST, BarPlace, counts_kept
 from timeline.admin.forms import REASON
-from timeline.admin.pages import Pages, policy_of
-from timeline.admin.references import Called, Named, actor_of, breakable, called, named
+from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
+from timeline.admin.references import actor_of, named
 from timeline.admin.subject import look_at, may_look
 from timeline.definition.payload_types import members_of
 from timeline.exceptions import TimelineError
-from timeline.features.machines.people import MOST_RESTING, Asking, resting, waiting_for_people
+from timeline.features.machines.lines import PersonLines
+from timeline.features.machines.people import Asking, Place, waiting_for_people
+from timeline.features.machines.takes import Item, find_item, hand_over, may_answer, take, taken_by
 from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
 from timeline.models import EntityRef, TimelineRun
 from timeline.models.entities import load_entities
+from timeline.models.taking import MAX_HOLDER
 from timeline.operations.emit import Emission, emit
-from timeline.policy import APPROVALS
 from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from django_stubs_ext import StrPromise
-
-    from timeline.features.machines.pictures import MachinePicture
-    from timeline.features.machines.reading import MachineLine
-    from timeline.models import ScheduledTask
-    from timeline.policy import Action
+    from collections.abc import Iterator, Mapping
 
 
 _EMPTY: Final[tuple[object, ...]] = (None, "")
+
+
+class HandOverForm(forms.Form):
+    """To whom something goes."""
+
+    to = forms.CharField(
+        label=gettext_lazy("To whom"), max_length=MAX_HOLDER, help_text=gettext_lazy("Their user name, as they log in.")
+    )
 
 
 class SayForm(forms.Form):
@@ -108,45 +111,16 @@ def _field(name: str, kind: Any, needed: bool) -> forms.Field:
     )
 
 
-class WaitingPerson(NamedTuple):
-    """
-    Something that waits for people, as the page shows it.
-
-    Args:
-        state: Of a machine; empty: it is a task.
-        since, until: From when and until when; None: without end.
-        is_late: Whether that is over.
-        rights: Who may answer.
-        buttons: Events that the user may say, each with its address.
-        task, called: What asks for approval; None: it is a machine.
-        verbs: What the user may do with the task, with the words of its buttons.
-    """
-
-    entity: Named
-    timeline: str
-    key: str
-    state: str
-    since: datetime
-    until: datetime | None
-    is_late: bool
-    rights: list[str]
-    buttons: list[tuple[str, str]]
-    task: ScheduledTask | None = None
-    called: Called | None = None
-    verbs: Sequence[tuple[Action, StrPromise]] = ()
-    is_held: bool = False
-
-
-class PeoplePages(Pages):
-    """Who may see all tasks sees what waits for people; who is asked for an event, or for approval, may answer."""
+class PeoplePages(FeaturePages):
+    """Who may see all tasks sees what waits for people; who is asked for an event, or for approval, may answer and take it."""
 
     def people_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what waits for people, those first that have waited for longest."""
+        """Show what waits for people, those first whose time is up first; or only what the user has taken."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
         policy, using, now, visible = policy_of(request), self.alias, self.now_of(request), self.visible(request)
         timelines = [known.name for known in registry if known.waiting_in or known.approvals]
-        timeline = request.GET.get("machine", "")
+        timeline, mine = request.GET.get("machine", ""), bool(request.GET.get("mine"))
         if timeline and timeline not in timelines:
             raise Http404(_("There is no such timeline."))
         page = waiting_for_people(
@@ -154,20 +128,26 @@ class PeoplePages(Pages):
             may_say=lambda run: policy.asked_of(request.user, run, using=using),
             tasks=visible,
             after=_place(request.GET.get("after", "")),
+            among=taken_by(actor_of(request.user), using=using) if mine else None,
             now=now,
         )
         # A policy of the host's may show some of the runs only; ours reads nothing for this.
         found = [each for each in page.waiting if isinstance(each, Undecided) or self._sees(request, each.run)]
         entities = load_entities({_ref_of(each) for each in found}, using=using)
         names = {ref: named(ref, entities.get(ref), self.admin_site.name) for ref in map(_ref_of, found)}
-        at, key = page.last or (None, None)
+        lines = PersonLines.of(self, request, found, now)
+        waiting = [lines.line(each, names[_ref_of(each)]) for each in found]
+        given = {"machine": timeline} | ({"mine": "1"} if mine else {})
         context = {
-            "waiting": [self._waiting(request, each, names[_ref_of(each)], now) for each in found],
+            "waiting": [each for each in waiting if each.is_mine or not mine],
             "timeline": timeline,
             "timelines": timelines,
-            "next": at and urlencode({"machine": timeline, "after": f"{at:%Y-%m-%dT%H:%M:%S.%f%z}/{key}"}),
-            "resting": min(rest := resting(visible), MOST_RESTING),
-            "has_more_resting": rest > MOST_RESTING,
+            "mine": mine,
+            "here": urlencode(given),
+            "others": urlencode({"machine": timeline} if mine else given | {"mine": "1"}),
+            "next": page.last and urlencode(given | {"after": _told_place(page.last)}),
+            "resting": (counts_kept(request) or {}).get("in_doubt", 0),
+            "most_resting": MOST,
             "in_doubt": f"{self.address('changelist')}?{urlencode({'reason': ReasonCode.IN_DOUBT.value})}",
         }
         return self.page(request, "people", pgettext("timeline", "Waiting for people"), now, context)
@@ -175,57 +155,50 @@ class PeoplePages(Pages):
     def _sees(self, request: HttpRequest, run: TimelineRun) -> bool:
         return policy_of(request).sees_timeline(request.user, run.timeline, run.entity_ref, using=self.alias)
 
-    def _waiting(self, request: HttpRequest, each: Asking | Undecided, entity: Named, now: datetime) -> WaitingPerson:
-        if isinstance(each, Asking):
-            return self._asking(each, entity, now)
-        task = each.task
-        may = [action for action in policy_of(request).actions(request.user, task) if action in APPROVALS]
-        return WaitingPerson(
-            entity=entity,
-            timeline=task.timeline,
-            key=task.run.key if task.run is not None else "",
-            state="",
-            since=each.since,
-            until=each.until,
-            is_late=False,
-            rights=[breakable(each.right)],
-            buttons=[],
-            task=task,
-            called=called(task.full_key),
-            verbs=[(action, WORDINGS[action].verb) for action in may],
-            is_held=each.is_held,
-        )
+    def take_view(self, request: HttpRequest) -> HttpResponse:
+        """Take what waits. A page that was opened takes nothing."""
+        if request.method != "POST":
+            return HttpResponseRedirect(self.address("people"))
+        item, now, who = self._item(request, request.POST.get("item", "")), self.now_of(request), actor_of(request.user)
+        try:
+            take(item, holder=who, now=now, using=self.alias)
+        except TimelineError as error:
+            messages.error(request, str(error))
+        else:
+            messages.success(request, _("You have it now."))
+        return HttpResponseRedirect(self.address("people"))
 
-    def _asking(self, each: Asking, entity: Named, now: datetime) -> WaitingPerson:
-        run = each.run
-        return WaitingPerson(
-            entity=entity,
-            timeline=run.timeline,
-            key=run.key,
-            state=registry.titled_in(run.timeline, run.state),
-            since=run.state_at or now,
-            until=each.due_at,
-            is_late=each.due_at is not None and each.due_at <= now,
-            rights=_rights_of(run),
-            buttons=self.buttons_of(run, each.events),
-        )
+    def hand_over_view(self, request: HttpRequest) -> HttpResponse:
+        """Ask to whom it goes; and give it to them."""
+        item, now = self._item(request, request.GET.get("item", "")), self.now_of(request)
+        form = HandOverForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and form.is_valid():
+            to, actor = form.cleaned_data["to"], actor_of(request.user)
+            try:
+                hand_over(item, to=to, policy=policy_of(request), actor=actor, now=now, using=self.alias)
+            except TimelineError as error:
+                form.add_error("to", str(error))
+            else:
+                messages.success(request, _("%(who)s has it now.") % {"who": to})
+                return HttpResponseRedirect(self.address("people"))
+        ref = item.row.entity_ref
+        about = look_at(ref, using=self.alias)
+        context = {
+            "form": form,
+            "has_errors": bool(form.errors),
+            "what": item.row,
+            "entity": named(ref, about.entity, self.admin_site.name),
+            "back": self.address("people"),
+        }
+        return self.page(request, "hand_over", pgettext("timeline", "Hand over"), now, context)
 
-    def buttons_of(self, run: TimelineRun, events: list[str]) -> list[tuple[str, str]]:
-        """Events, each with the address where it is said; of the run as it is now, and not as it may come there again."""
-        return [
-            (event, f"{self.address('say')}?{urlencode({'run': run.pk, 'moves': run.moves, 'event': event})}")
-            for event in events
-        ]
-
-    def with_buttons(
-        self, request: HttpRequest, lines: Iterable[tuple[MachineLine, MachinePicture | None]]
-    ) -> list[tuple[MachineLine, MachinePicture | None, list[tuple[str, str]]]]:
-        """The machines of an entity, each with what the user may say of it."""
-        policy, using = policy_of(request), self.alias
-        return [
-            (line, picture, self.buttons_of(line.run, policy.asked_of(request.user, line.run, using=using)))
-            for line, picture in lines
-        ]
+    def _item(self, request: HttpRequest, given: str) -> Item:
+        """What somebody wants to take, if they may answer it. Raises ``Http404`` otherwise."""
+        with suppress(ValueError):
+            item = find_item(UUID(given), tasks=self.visible(request))
+            if item is not None and may_answer(policy_of(request), request.user, item, using=self.alias):
+                return item
+        raise Http404(_("There is nothing here that you can answer."))
 
     def say_view(self, request: HttpRequest) -> HttpResponse:
         """Ask what has to be known for an event; and say it, if the run is still where it was when the page was opened."""
@@ -236,6 +209,7 @@ class PeoplePages(Pages):
         if not seen or not policy.may_ask(request.user, run, event, using=using):
             raise Http404(_("There is nothing here that you can say."))
         definition = registry.timeline(run.timeline)
+        title = definition.button_of(event)
         form = SayForm(request.POST if request.method == "POST" else None, declared=definition.payloads.get(event))
         back = f"{self.address('entity')}?{urlencode(ref._asdict())}"
         if request.method == "POST" and form.is_valid():
@@ -245,19 +219,19 @@ class PeoplePages(Pages):
                 messages.error(request, str(error))
             else:
                 said = _("Recorded: %(event)s.") if done.recorded else _("It was recorded already: %(event)s.")
-                messages.success(request, said % {"event": event})
+                messages.success(request, said % {"event": title})
                 return HttpResponseRedirect(back)
         context = {
             "form": form,
             "has_errors": bool(form.errors),
-            "event": event,
+            "event": title,
             "run": run,
             "state": definition.titled(run.state),
             "is_old": run.moves != moves or not run.is_open,
             "entity": named(ref, about.entity, self.admin_site.name),
             "back": back,
         }
-        return self.page(request, "say", event, self.now_of(request), context)
+        return self.page(request, "say", title, self.now_of(request), context)
 
     def _run_asked(self, request: HttpRequest) -> tuple[TimelineRun, str, int]:
         """The run, the event, and how often the run had moved when it was asked. Raises ``Http404`` if that makes no sense."""
@@ -281,23 +255,36 @@ class PeoplePages(Pages):
             using=self.alias,
         )
 
+    def places(self, request: HttpRequest, counts: Mapping[str, int]) -> Iterator[BarPlace]:
+        """For who may see all tasks."""
+        if request.user.has_perm("timeline.view_scheduledtask"):
+            name, said = pgettext("timeline", "People"), _("so many wait for a person")
+            yield BarPlace(50, "people", name, counts.get("people", 0), said, also=("say", "hand_over"))
+
+    ROUTES = (
+        FeaturePage("people", "people/", people_view, frozenset({"machine", "after", "mine"}), is_live=True),
+        FeaturePage("say", "say/", say_view, frozenset({"run", "event", "moves"}), takes_forms=True),
+        FeaturePage("take", "people/take/", take_view, takes_forms=True),
+        FeaturePage("hand_over", "people/hand-over/", hand_over_view, frozenset({"item"}), takes_forms=True),
+    )
+
 
 def _ref_of(each: Asking | Undecided) -> EntityRef:
     return each.run.entity_ref if isinstance(each, Asking) else each.task.entity_ref
 
 
-def _rights_of(run: TimelineRun) -> list[str]:
-    """Who may say one of the events that a run asks for in its state."""
-    definition = registry.timeline(run.timeline)
-    asks = [definition.asks[event] for event in definition.asked_in.get(run.state, ())]
-    rights = list(map(breakable, sorted({name for ask in asks for name in ask.permissions})))
-    return [*rights, pgettext("timeline", "the owner")] if any(ask.owner for ask in asks) else rights
+def _told_place(place: Place) -> str:
+    return f"{'since' if place.is_endless else 'until'}/{place.at:%Y-%m-%dT%H:%M:%S.%f%z}/{place.key}"
 
 
-def _place(text: str) -> tuple[datetime, UUID] | None:
+def _place(text: str) -> Place | None:
     """Where a page begins; None: where that makes no sense, at the beginning."""
     with suppress(ValueError):
-        at, _slash, key = text.partition("/")
+        kind, at, key = text.split("/")
         moment = datetime.fromisoformat(at)
-        return (moment, UUID(key)) if moment.utcoffset() is not None and EARLIEST <= moment < LATEST else None
+        if kind in {"since", "until"} and moment.utcoffset() is not None and EARLIEST <= moment < LATEST:
+            return Place(kind == "since", moment, UUID(key))
     return None
+
+
+PAGES = (PeoplePages,)

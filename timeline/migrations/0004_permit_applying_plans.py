@@ -4,7 +4,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("timeline", "0002_count_handlers_entered_again")]
+    dependencies = [("timeline", "0003_hold_tags")]
 
     operations = [
         migrations.AlterModelOptions(
