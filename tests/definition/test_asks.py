@@ -37,8 +37,8 @@ class TestAsks:
 
         assert definition.asks["go"].permissions == ("shop.look", "shop.resolve")
         with override("de"):
-            assert definition.title_of("go") == "Löschen"
-        assert [definition.title_of(event) for event in ("go", "say")] == ["Delete", "say"]
+            assert definition.button_of("go") == "Löschen"
+        assert [definition.button_of(event) for event in ("go", "say")] == ["Delete", "say"]
 
     def test_of_what_all_open_states_take_make_none_of_them_wait(self):
         definition = made({"off": "shop.resolve"}, table={"a": {"go": "b"}, "b": {}, OPEN: {"off": "b"}}).definition
