@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from django_stubs_ext import StrOrPromise
+
     from timeline.features.machines.table import Table
     from timeline.models import Event, ScheduledTask, TimelineRun
 
@@ -119,6 +121,8 @@ class Timeline:
     definition: ClassVar[Definition]
 
     _options = NAMED
+    _brings_back: ClassVar[StrOrPromise] = ""
+    """What lets a process know a task of it that it does not know. Empty: the class has to declare it."""
 
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
         check_class_once(cls)

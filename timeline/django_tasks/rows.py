@@ -1,0 +1,84 @@
+"""Write the rows of tasks that are enqueued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from django.db import router
+
+from timeline.clocks import SteadyClock
+from timeline.django_tasks.framework import InvalidTask, TaskResult, TaskResultStatus
+from timeline.django_tasks.functions import key_of
+from timeline.exceptions import InvalidInput
+from timeline.ids import uuid7
+from timeline.models import ScheduledTask
+from timeline.payloads import check_data
+from timeline.registry import registry
+from timeline.store.insert import new_row
+from timeline.store.new_rows import columns_of, create_tasks, options_of, state_at
+from timeline.timing import check_time
+
+if TYPE_CHECKING:
+    from timeline.django_tasks.backend import TimelineBackend
+
+clock_of = cache(SteadyClock)  # One of each database: it asks that once a second.
+
+
+def database_of(backend: TimelineBackend) -> str:
+    """The alias of the database that its rows are in."""
+    return str(backend.options.get("database") or router.db_for_write(ScheduledTask))
+
+
+def write(made: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: TimelineBackend) -> Any:
+    """
+    Insert the row of a task, and give its result. No lock is taken: nothing else can mean the same row.
+
+    Raises:
+        InvalidTask: if a row cannot hold the arguments, or the time; nothing is written then.
+    """
+    using, key = database_of(backend), uuid7()
+    result = TaskResult(
+        task=made,
+        id=str(key),
+        status=TaskResultStatus.READY,
+        enqueued_at=None,
+        started_at=None,
+        finished_at=None,
+        last_attempted_at=None,
+        args=args,
+        kwargs=kwargs,
+        backend=backend.alias,
+        errors=[],
+        worker_ids=[],
+    )
+    payload = {name: value for name, value in (("args", result.args), ("kwargs", result.kwargs)) if value}
+    task_key = key_of(made, backend)
+    declared = registry.task(task_key)[1]
+    now = clock_of(using)()
+    try:
+        check_data("payload", payload)
+        at = now if made.run_after is None else check_time("run_after", made.run_after)
+    except InvalidInput as error:
+        raise InvalidTask(str(error)) from error
+    row = new_row(
+        ScheduledTask,
+        {
+            "id": key,
+            "task_key": task_key,
+            "occurrence": str(key),
+            "payload": payload,
+            "nominal_at": at,
+            "scheduled_at": at,
+            "state": state_at(at, now),
+            "created_at": now,
+            "expires_at": None if declared.options.expires is None else at + declared.options.expires,
+            **options_of(declared),
+            **columns_of(task_key, declared),
+            "priority": -made.priority,
+        },
+    )
+    create_tasks([row], using=using)
+    object.__setattr__(result, "enqueued_at", now)
+    return result
