@@ -55,9 +55,8 @@ class TestEnqueue:
         assert ScheduledTask.objects.get().state == "available"
         assert default_task_backend.get_result(result.id).task.run_after == before
 
-    def test_is_one_statement(self, clock):
-        tasks.add.enqueue(0)
-
+    def test_is_one_statement(self):
+        """Always, so that tests of hosts can count."""
         with CaptureQueriesContext(connection) as queries:
             tasks.add.enqueue(1)
 

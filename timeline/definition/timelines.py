@@ -121,8 +121,7 @@ class Timeline:
     definition: ClassVar[Definition]
 
     _options = NAMED
-    _brings_back: ClassVar[StrOrPromise] = ""
-    """What lets a process know a task of it that it does not know. Empty: the class has to declare it."""
+    _brings_back: ClassVar[StrOrPromise] = ""  # What lets a process know a task of it; empty: the class declares it.
 
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
         check_class_once(cls)

@@ -18,7 +18,7 @@ def _part(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != "django_tasks":
             raise
-        said = "timeline.django_tasks needs Django 6, or before that the package: django-entity-timeline[django-tasks]."
+        said = "timeline.django_tasks needs Django 6, or before that the package: django-entity-timeline[tasks]."
         raise ImproperlyConfigured(said) from error
 
 

@@ -38,11 +38,13 @@ class Raised(TaskError):  # type: ignore[misc]  # Of the framework, whichever it
 
     @property
     def exception_class(self) -> type[BaseException]:
-        """The class; ``ValueError`` if this process does not have it."""
+        """The class; ``ImportError`` if this process has not imported it, ``ValueError`` if it is no exception."""
         module, _dot, name = self.exception_class_path.rpartition(".")
         found = getattr(sys.modules.get(module), name, None)
+        if found is None:
+            raise ImportError(f"This process has not imported {self.exception_class_path!r}.")
         if not (isinstance(found, type) and issubclass(found, BaseException)):
-            raise ValueError(f"{self.exception_class_path!r} is no exception that this process has imported.")
+            raise ValueError(f"{self.exception_class_path!r} does not reference a valid exception.")
         return found
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import router
 
-from timeline.clocks import SteadyClock
+from timeline.clocks import is_told, story_now
 from timeline.django_tasks.framework import InvalidTask, TaskResult, TaskResultStatus
 from timeline.django_tasks.functions import key_of
 from timeline.exceptions import InvalidInput
@@ -23,8 +23,6 @@ from timeline.timing import check_time
 if TYPE_CHECKING:
     from timeline.django_tasks.backend import TimelineBackend
 
-clock_of = cache(SteadyClock)  # One of each database: it asks that once a second.
-
 
 def database_of(backend: TimelineBackend) -> str:
     """The alias of the database that its rows are in."""
@@ -33,7 +31,8 @@ def database_of(backend: TimelineBackend) -> str:
 
 def write(made: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: TimelineBackend) -> Any:
     """
-    Insert the row of a task, and give its result. No lock is taken: nothing else can mean the same row.
+    Insert the row of a task by one statement, and give its result. No lock is taken: nothing else can mean the same row. The
+    database is not asked what time it is: the row says itself that it may be started.
 
     Raises:
         InvalidTask: if a row cannot hold the arguments, or the time; nothing is written then.
@@ -56,7 +55,7 @@ def write(made: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Ti
     payload = {name: value for name, value in (("args", result.args), ("kwargs", result.kwargs)) if value}
     task_key = key_of(made, backend)
     declared = registry.task(task_key)[1]
-    now = clock_of(using)()
+    now = story_now(using) if is_told() else datetime.now(UTC)
     try:
         check_data("payload", payload)
         at = now if made.run_after is None else check_time("run_after", made.run_after)
