@@ -136,10 +136,10 @@ class Registry:
         title = self.told(task_key)[0]
         return f"{title} ({task_key})" if title else task_key
 
-    def brings_back(self, task_key: str) -> str:
+    def brought_back_by(self, task_key: str) -> str:
         """What lets this process know the task again, where its timeline says that; empty: the code has to declare it."""
         definition = self._definitions.get(task_key.partition(".")[0])
-        return "" if definition is None else str(definition.cls._brings_back)
+        return "" if definition is None else definition.cls._brought_back_by()
 
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would not enter the handler of this key, since its timeline is in shadow."""

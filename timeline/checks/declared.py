@@ -68,7 +68,7 @@ def _unknown_keys(keys: Counter[str], alias: str) -> list[CheckMessage]:
     if not keys:
         return []
     example = min(keys)
-    hint = f"{registry.brings_back(example)} " + (
+    hint = f"{registry.brought_back_by(example)} " + (
         'Bring the task back (a class that was renamed keeps its keys with name = "…"); or apply the plan: '
         f"manage.py timeline_apply {example.partition('.')[0]} --database {alias}; or cancel its rows: "
         f'cancel(ScheduledTask.objects.using("{alias}").open().filter(task_key="{example}"), reason="…").'

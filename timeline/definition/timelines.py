@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from django_stubs_ext import StrOrPromise
-
     from timeline.features.machines.table import Table
     from timeline.models import Event, ScheduledTask, TimelineRun
 
@@ -121,7 +119,6 @@ class Timeline:
     definition: ClassVar[Definition]
 
     _options = NAMED
-    _brings_back: ClassVar[StrOrPromise] = ""  # What lets a process know a task of it; empty: the class declares it.
 
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
         check_class_once(cls)
@@ -162,6 +159,11 @@ class Timeline:
     def _conduct(cls, table: Table | None) -> dict[str, Any]:  # noqa: ARG003 (a machine's is read by its table)
         """What a machine does by itself: fields of its definition."""
         return {}
+
+    @classmethod
+    def _brought_back_by(cls) -> str:
+        """What lets a process know a task of it that it does not know, for people; empty: the class has to declare it."""
+        return ""
 
     @classmethod
     def _payload_types(cls) -> Mapping[str, type]:

@@ -16,7 +16,7 @@ from threading import RLock
 from types import new_class
 from typing import TYPE_CHECKING, Any, Final
 
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext as _
 
 from timeline.definition import Definition, Task, Timeline
 from timeline.definition.check_timelines import check_shape
@@ -38,10 +38,12 @@ _PLAIN: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z][a-z0-9]*(_[a-z0
 class Functions(Timeline, abstract=True):
     """What the timelines that are made of functions have in common."""
 
-    _brings_back = _(
-        "Let this process import the function: from a module tasks of an installed app, or from one that OPTIONS['modules'] in "
-        "TASKS names. Nothing is imported because a row says so."
-    )
+    @classmethod
+    def _brought_back_by(cls) -> str:
+        return _(
+            "Let this process import the function: from a module tasks of an installed app, or from one that "
+            "OPTIONS['modules'] in TASKS names. Nothing is imported because a row says so."
+        )
 
 
 class FunctionTask(Task[Any, ..., Any]):

@@ -214,7 +214,7 @@ def _rule(task: ScheduledTask) -> str:
         declared = registry.task(task.task_key)[1]
     except UnknownTask:
         unknown = _("no handler of this key is known any more")
-        return ". ".join(filter(None, [unknown, registry.brings_back(task.task_key).rstrip(".")]))
+        return ". ".join(filter(None, [unknown, registry.brought_back_by(task.task_key).rstrip(".")]))
     return declared.describe() if task.run_id else ""
 
 
