@@ -6,9 +6,12 @@ import sys
 from datetime import timedelta
 
 import pytest
+from django.urls import reverse
 
-from tests.django_tasks.framework import task_finished
+from project.accounts.models import User
+from tests.django_tasks.framework import TaskResultDoesNotExist, task_finished
 from tests.django_tasks.shop import tasks
+from timeline.features.maintenance.prune import prune
 from timeline.models import LogEntry, ScheduledTask
 from timeline.reading.dead_letters import dead_letters
 from timeline.shortcuts import cancel, explain, hold, redrive, release
@@ -229,3 +232,28 @@ class TestExplain:
 
         assert "tests.django_tasks.shop.tasks.fail" in story
         assert "never" in story
+
+
+class TestPruned:
+    def test_is_gone_with_its_row(self, clock):
+        result = ended(tasks.add.enqueue(1), clock)
+
+        clock.advance(days=31)
+        prune(ended_before=clock.now - timedelta(days=30), using="default")
+
+        with pytest.raises(TaskResultDoesNotExist):
+            result.refresh()
+
+
+class TestInTheAdmin:
+    def test_is_a_task_like_any_other(self, clock, client):
+        """Lists, its own page and the page of all timelines call it by its path."""
+        result = ended(tasks.fail.enqueue(), clock)
+        at = clock.now
+        is_all = {"is_staff": True, "is_superuser": True, "signed_up_at": at, "trial_ends_at": at}
+        client.force_login(User.objects.create(email="root@example.com", **is_all))
+
+        for name, *args in (("changelist",), ("change", result.id), ("timeline", "django_tasks"), ("dead",)):
+            answer = client.get(reverse(f"admin:timeline_scheduledtask_{name}", args=args))
+            assert (name, answer.status_code) == (name, 200)
+            assert "tests.django_tasks.shop.tasks.fail" in answer.content.decode(), name

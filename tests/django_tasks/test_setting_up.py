@@ -66,6 +66,7 @@ class TestOptions:
 
 
 class TestCheck:
+    @pytest.mark.django_db(databases=["default", "other"])  # Other checks ask them.
     def test_finds_nothing_wrong_here(self):
         assert not [each for each in run_checks() if each.id.startswith("timeline_django_tasks")]
 
