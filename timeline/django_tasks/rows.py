@@ -16,8 +16,9 @@ from timeline.ids import uuid7
 from timeline.models import ScheduledTask
 from timeline.payloads import check_data
 from timeline.registry import registry
-from timeline.store.insert import new_row
-from timeline.store.new_rows import columns_of, create_tasks, options_of, state_at
+from timeline.store.insert import Insertion
+from timeline.store.new_rows import options_of, state_at
+from timeline.store.signal_dispatch import announce_times
 from timeline.timing import check_time
 
 if TYPE_CHECKING:
@@ -61,23 +62,21 @@ def write(made: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Ti
         at = now if made.run_after is None else check_time("run_after", made.run_after)
     except InvalidInput as error:
         raise InvalidTask(str(error)) from error
-    row = new_row(
-        ScheduledTask,
-        {
-            "id": key,
-            "task_key": task_key,
-            "occurrence": str(key),
-            "payload": payload,
-            "nominal_at": at,
-            "scheduled_at": at,
-            "state": state_at(at, now),
-            "created_at": now,
-            "expires_at": None if declared.options.expires is None else at + declared.options.expires,
-            **options_of(declared),
-            **columns_of(task_key, declared),
-            "priority": -made.priority,
-        },
-    )
-    create_tasks([row], using=using)
+    columns = {
+        "id": key,
+        "task_key": task_key,
+        "occurrence": str(key),
+        "payload": payload,
+        "nominal_at": at,
+        "scheduled_at": at,
+        "state": state_at(at, now),
+        "created_at": now,
+        "expires_at": None if declared.options.expires is None else at + declared.options.expires,
+        **options_of(declared),
+        "priority": -made.priority,
+    }
+    each = {name: [value] for name, value in columns.items()}
+    Insertion(ScheduledTask, each, taken=False, using=using).send()  # Its key is new: nobody has taken its place.
+    announce_times([at], now=now, using=using)
     object.__setattr__(result, "enqueued_at", now)
     return result
