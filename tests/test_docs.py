@@ -19,6 +19,7 @@ from django.test import Client, TestCase
 from rest_framework.authentication import BasicAuthentication, SessionAuthentication
 
 from project.accounts.models import User
+from tests.django_tasks.framework import task as django_task
 from tests.pages import DOCS, PAGES, README, ROOT, anchors_of, blocks, examples, name_of, text_of
 from tests.testapp.models import Customer, Order, Plan, Ticket, Trip
 from timeline import Timeline, after, task
@@ -42,6 +43,8 @@ FAILING = {
     "steps.md",
     "steps-in-doubt.md",
 }  # Handlers raise in their examples.
+# What a page imports before its examples, from where it is in this version of Django.
+GIVEN = {"django-tasks.md": {"task": django_task}}
 # These do not end by themselves, or need a package that may not be there; other tests run them.
 LEFT_COMMANDS = {
     "timeline_poll",
@@ -104,6 +107,7 @@ class TestExamples:
             "timedelta": timedelta,
             "in_thirty_days": now + timedelta(days=30),
             "in_sixty_days": now + timedelta(days=60),
+            **GIVEN.get(page.name, {}),
         }
 
         with only_timelines(Alerts), clock.failing() if page.name in FAILING else nullcontext():

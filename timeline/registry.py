@@ -151,6 +151,11 @@ class Registry:
         titles = (known.title_of(event) for known in self if known.label == label and event in known.titles)
         return next(titles, "")
 
+    def brought_back_by(self, task_key: str) -> str:
+        """What lets this process know the task again, where its timeline says that; empty: the code has to declare it."""
+        definition = self._definitions.get(task_key.partition(".")[0])
+        return "" if definition is None else definition.cls._brought_back_by()
+
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would not enter the handler of this key, since its timeline is in shadow."""
         definition = self._definitions.get(task_key.partition(".")[0])

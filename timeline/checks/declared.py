@@ -68,13 +68,13 @@ def _unknown_keys(keys: Counter[str], alias: str) -> list[CheckMessage]:
     if not keys:
         return []
     example = min(keys)
-    hint = (
+    hint = f"{registry.brought_back_by(example)} " + (
         'Bring the task back (a class that was renamed keeps its keys with name = "…"); or apply the plan: '
         f"manage.py timeline_apply {example.partition('.')[0]} --database {alias}; or cancel its rows: "
         f'cancel(ScheduledTask.objects.using("{alias}").open().filter(task_key="{example}"), reason="…").'
     )
     message = f"Nothing runs these open rows of the database {alias!r}, as no timeline declares their keys: "
-    return [Warning(f"{message}{_named(keys)}.", hint=hint, id="timeline.W005")]
+    return [Warning(f"{message}{_named(keys)}.", hint=hint.strip(), id="timeline.W005")]
 
 
 def _unknown_labels(labels: Counter[str], alias: str) -> list[CheckMessage]:

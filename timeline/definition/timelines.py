@@ -167,6 +167,11 @@ class Timeline:
         return {}
 
     @classmethod
+    def _brought_back_by(cls) -> str:
+        """What lets a process know a task of it that it does not know, for people; empty: the class has to declare it."""
+        return ""
+
+    @classmethod
     def _payload_types(cls) -> Mapping[str, type]:
         """Event → the type of its payload."""
         return {}

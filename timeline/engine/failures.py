@@ -188,6 +188,7 @@ def discarding(task: ScheduledTask, reason: Reason, error: BaseException, *, fai
         raised=error,
         fingerprint=fingerprint(task.task_key, error),
         failures=failures,
+        evidence={"worker": task.worker} if task.worker else {},  # The row has that of the next attempt soon.
     )
 
 

@@ -107,9 +107,9 @@ class LogEntry(models.Model):
     """
     One fact in the life of a task: a move between states, or a change of its time (``from_state`` = ``to_state``).
 
-    ``detail`` has other changes of the row: ``scheduled_at`` (the new time, ISO 8601); for a failed attempt ``error``
-    (``class``, ``message``, ``traceback``); and for a reason that the package itself gives ``said``: see ``timeline.reasons``.
-    Replaying the log of a task in the order of ``seq``, which has no gaps, gives the row.
+    ``detail`` has other changes of the row: ``scheduled_at`` (the new time, ISO 8601); for a failed attempt ``worker`` and
+    ``error`` (``class``, ``message``, ``traceback``); and for a reason that the package itself gives ``said``: see
+    ``timeline.reasons``. Replaying the log of a task in the order of ``seq``, which has no gaps, gives the row.
     """
 
     # The unique key with ``seq`` finds the entries of a task. PostgreSQL has no foreign key here: see KEEPERS in triggers.py.

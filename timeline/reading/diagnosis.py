@@ -368,11 +368,12 @@ def told_undefined(undefined: Sequence[Mapping[str, Any]]) -> str:
         "the plan: %(commands)s.",
         number,
     )
-    return text % {
+    told = text % {
         "count": told_count(number),
         "tasks": ", ".join([*named, *(["…"] if undefined[MOST_NAMED:] else [])]),
         "commands": ", ".join(f"manage.py timeline_apply {name}" for name in timelines[:MOST_COMMANDS]),
     }
+    return " ".join(filter(None, [told, *dict.fromkeys(map(registry.brought_back_by, timelines))]))
 
 
 def _problems(health: Health, now: datetime) -> Iterator[str]:

@@ -1,0 +1,1 @@
+"""An app of a host with functions that Django has made tasks of."""

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class ShopConfig(AppConfig):
+    """It has no models."""
+
+    name = "tests.django_tasks.shop"
+    label = "tasks_shop"
