@@ -9,10 +9,10 @@ from django.db.models import DateTimeField
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import ChoiceOf, InstantField, TitleField
+from timeline.api.fields import ChoiceOf, EntityField, EntitySerializer, InstantField, TitleField
 from timeline.features.holds.reading import held_in_words
 from timeline.features.holds.store import holds_over, over_these
-from timeline.features.machines.api import EntityField, EntitySerializer, MachineSerializer
+from timeline.features.machines.api import MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
