@@ -1,9 +1,10 @@
 """
 Where features stand: how many files of the package name each one outside of its own folder, and how far the package is spread.
 
-A file names a feature if a name in its code, or a text that is a name and nothing else (``"limit_key"``), is one of the
-feature's words below. Comments and docstrings are not counted. A file is the feature's own if it lies in the feature's folder,
-``timeline/features/<feature>``, or, as long as there is none, if its own name is one of the words.
+A file names a feature if it imports something of its folder, or if a name in its code, or a text that is a name and nothing
+else (``"limit_key"``), is one of the feature's words below. Comments and docstrings are not counted. A file is the feature's
+own if it lies in the feature's folder, ``timeline/features/<feature>``, or, as long as there is none, if its own name is one of
+the words.
 
 ``--detail limits`` lists the files.
 """
@@ -22,16 +23,16 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = ROOT / "timeline"
 
 # Feature → what its names look like. Words that are used for other things as well (limit, slots, place, state, every,
-# RecursionError) are left out.
+# RecursionError) are left out: threads and deliveries are waiting, a task moves, a drawing has edges, machine time is a clock.
 WORDS: Final = {
     "limits": r"limit_keys?|Limit|limits|Limited\w*|limited\w*|limiting|giv\w+_up_places?",
     "steps": r"[sS]teps?|\w+_steps?|step_\w+|Step[A-Z]\w*|stepping",
     "holds": r"[hH]olds?|\w+_holds?|hold_\w+|held_in_words|holding|[bB]rakes?|Brake\w+|braking|park|parking|parked|Admission",
-    "waits": r"waits|wait_for|\w*_waits?|awaited|awaiting|Awaited|waiting|approvals?|Approval\w*|approving|approve|Wait",
+    "waits": r"waits|wait_for|\w*_waits?|awaited|awaiting|Awaited|approvals?|Approval\w*|approving|approve|Wait",
     "recurring": r"recur(?!sion)\w*|Recur(?!sion)\w*|daily|hourly|weekly|monthly|cron|Slots|on_clock|schedules",
     "fan_out": r"fan\w*|Fan\w*|each_of|EachOf",
     "bulk_actions": r"bulk_action\w*|BulkAction\w*|act\w*_in_bulk|bulk_forms",
-    "machines": r"\w*[mM]achines?|machines?_\w+|\w+_machines?|STAY|BACK|IGNORE|StateField|state_field|edges?|Edge|moves",
+    "machines": r"\w*[mM]achines?|machines?_(?!time|now)\w+|\w+_machines?|STAY|BACK|IGNORE|StateField|state_field|Edge",
 }
 
 
@@ -62,12 +63,18 @@ def names(path: Path) -> Iterator[str]:
 def named(feature: str) -> list[Path]:
     """The files that name a feature, and are not its own."""
     folder, words = PACKAGE / "features" / feature, re.compile(WORDS[feature])
-    found = []
+    known, found = modules(), []
+    importing = {known[name] for name in _importing(f"timeline.features.{feature}")}
     for path in files():
         own = folder in path.parents if folder.exists() else words.fullmatch(path.stem.lstrip("_")) is not None
-        if not own and any(words.fullmatch(name.lstrip("_")) for name in names(path)):
+        if not own and (path in importing or any(words.fullmatch(name.lstrip("_")) for name in names(path))):
             found.append(path)
     return found
+
+
+def _importing(folder: str) -> set[str]:
+    """The modules that import something of a feature's folder."""
+    return {name for module, those in importers().items() if f"{module}.".startswith(f"{folder}.") for name in those}
 
 
 def modules() -> dict[str, Path]:

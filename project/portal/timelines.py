@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, Final
 
 from django.conf import settings
+from django.utils.translation import gettext_lazy as _
 
 from project.portal import client, models
 from project.portal.errors import BadLogin, Captcha, PortalError, SlotGone
@@ -13,7 +14,7 @@ from project.portal.models import Secret
 from project.portal.presenting import WORDS
 from project.portal.states import WORKING_ONES, S
 from project.portal.table import TABLE
-from timeline import Machine, Retry, Then, Timeline, after, after_run, at, created, on, step, task
+from timeline import Machine, Retry, Then, Timeline, after, after_run, ask, at, created, on, step, task
 
 # How much longer than in earnest everything is waited for: a demonstration whose day takes two seconds has days for minutes.
 PACE: Final[int] = settings.PORTAL_PACE
@@ -56,8 +57,8 @@ class Booking(Machine):
         Exception: "portal.unknown",
     }
     asks: ClassVar = {
-        "operator.resolved": "portal.resolve_booking",
-        "operator.gave_up": "portal.resolve_booking",
+        "operator.resolved": ask(_("It can go on"), by="portal.resolve_booking"),
+        "operator.gave_up": ask(_("Give it up"), by="portal.resolve_booking"),
     }
     tells: ClassVar = (S.BOOKED, S.FAILED, S.EXPIRED, S.CANCELLED, "auth.otp_required")
     most_moves = 300

@@ -149,3 +149,21 @@ def can_be_key(model: type[Model], key: str) -> bool:
     except ValidationError:
         return False
     return True
+
+
+class EntitySerializer(serializers.Serializer[Any]):
+    """What a row is about."""
+
+    label = serializers.CharField(read_only=True)  # type: ignore[assignment]
+    id = serializers.CharField(read_only=True)
+
+
+@extend_schema_field(EntitySerializer(allow_null=True))
+class EntityField(serializers.ReadOnlyField):
+    """What a row is about; None: no entity."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"source": "entity_ref", **options})
+
+    def to_representation(self, value: EntityRef) -> dict[str, str] | None:
+        return value._asdict() if value.label else None

@@ -9,8 +9,8 @@ from django.db.models import DateTimeField
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import ChoiceOf, InstantField, TitleField
-from timeline.features.machines.api import EntityField, EntitySerializer, MachineSerializer
+from timeline.api.fields import ChoiceOf, EntityField, EntitySerializer, InstantField, TitleField
+from timeline.features.machines.api import MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task

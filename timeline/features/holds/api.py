@@ -16,14 +16,13 @@ from rest_framework.response import Response
 
 from timeline import shortcuts
 from timeline.api.base import TimelineAPI
-from timeline.api.fields import ChoiceOf, InstantField, find_entity
+from timeline.api.fields import ChoiceOf, EntityField, InstantField, find_entity
 from timeline.api.filters import no_timeline_about
 from timeline.api.pagination import DESCRIBED, answer_page
 from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.requests import HoldBody, ReleaseBody
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.exceptions import WrongEntity
-from timeline.features.machines.api import EntityField
 from timeline.models import EntityRef, Hold, Scope, Then
 from timeline.models.decisions import HoldQuerySet
 from timeline.registry import registry

@@ -13,7 +13,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import NotFound, PermissionDenied, Throttled
 
 from timeline.api.base import TimelineAPI, TimelineThrottle
-from timeline.api.fields import InstantField, StrictSerializer, TextField
+from timeline.api.fields import EntityField, InstantField, StrictSerializer, TextField
 from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.definition import STAY, Definition
@@ -37,24 +37,6 @@ SCOPE: Final = "timeline.asked"
 RATE: Final = "30/min"  # Unless the host sets one; None is no limit.
 MOST_STAYS: Final = 10  # So often somebody may have a run enter its state again before it comes to another.
 _MAX_KEY: Final = 200
-
-
-class EntitySerializer(serializers.Serializer[Any]):
-    """What a row is about."""
-
-    label = serializers.CharField(read_only=True)  # type: ignore[assignment]
-    id = serializers.CharField(read_only=True)
-
-
-@extend_schema_field(EntitySerializer(allow_null=True))
-class EntityField(serializers.ReadOnlyField):
-    """What a row is about; None: no entity."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**{"source": "entity_ref", **options})
-
-    def to_representation(self, value: EntityRef) -> dict[str, str] | None:
-        return value._asdict() if value.label else None
 
 
 class MoveSerializer(serializers.Serializer[Any]):

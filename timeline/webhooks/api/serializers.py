@@ -8,9 +8,8 @@ from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import ChoiceOf, InstantField, StrictSerializer, TextField
+from timeline.api.fields import ChoiceOf, EntitySerializer, InstantField, StrictSerializer, TextField
 from timeline.exceptions import DateOutOfRange
-from timeline.features.machines.api import EntitySerializer
 from timeline.timing import check_time
 from timeline.webhooks.facts import MAX_TOPICS
 from timeline.webhooks.models import MAX_URL, Delivery, Disabled, Endpoint, Ordered, State
