@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry
-from timeline.reading.reason_texts import retold
+from timeline.reading.reason_texts import retold, told_reason
 from timeline.told_times import how_long
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def trace(
     Put the rows in the order of their times, of very many the latest; and whether some were left out. ``parts``: what attempts
     consist of, from features.
     """
-    rows = [*_attempts(attempts, now), *parts, *_points(entries)]
+    rows = [*_attempts(attempts, now), *parts, *_points(entries, task.timeline)]
     rows.sort(key=lambda row: (row.at, row.is_part))
     shown = [*rows[-SHOWN:], *_ahead(task, now)]
     return _placed(shown), len(rows) > SHOWN
@@ -144,10 +144,10 @@ def _attempts(attempts: Iterable[AttemptLine], now: datetime) -> Iterator[TraceR
         )
 
 
-def _points(entries: Iterable[LogEntry]) -> Iterator[TraceRow]:
+def _points(entries: Iterable[LogEntry], timeline: str) -> Iterator[TraceRow]:
     """What the log says beside attempts. That it became due, or was sent to a worker, is no news: the log has it."""
     for entry in entries:
-        why = retold(entry)
+        why = told_reason(entry, timeline)
         if entry.from_state == entry.to_state:
             what = changed(entry)
             if moved := entry.detail.get("scheduled_at"):
