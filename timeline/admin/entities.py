@@ -251,10 +251,11 @@ def answer(items: Sequence[Item], *, holds: Sequence[Hold], now: datetime, zone:
 
 
 def _told_held(item: Item | None, holds: Sequence[Hold]) -> str:
-    said = (
-        item.held if item else held_in_words(hold for hold in holds if hold.scope in (Scope.ENTITY, Scope.EVERYTHING))
-    )
-    if said:
+    """Whether the next item is on hold. What belongs to the entity may run while all of its own is held."""
+    own = held_in_words(hold for hold in holds if hold.scope in (Scope.ENTITY, Scope.EVERYTHING))
+    if item is not None and item.group and not item.held and own:
+        return _("Its own tasks: %(held)s.") % {"held": own}
+    if said := item.held if item else own:
         return f"{capfirst(said)}."
     return _("Held: a part of it.") if holds else _("Held: no.")
 
