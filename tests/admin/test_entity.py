@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from datetime import timedelta
 from itertools import pairwise
@@ -18,10 +19,10 @@ from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.admin import TaskAdmin, TimelineAdminMixin
 from timeline.admin.entities import MAX_RUNS, MAX_SHOWN, Item
-from timeline.admin.entity_picture import drawing
+from timeline.admin.entity_picture import LETTER, drawing
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.shortcuts import emit, leave, start
+from timeline.shortcuts import cancel, emit, hold, leave, start
 from timeline.testing import only_timelines
 
 
@@ -48,7 +49,7 @@ class TestWhatItShows:
         assert re.search(r'<g class="tl-mark tl-foreseen"><title>care.follow_up, 2026-03-11', text)
         assert "stroke-dasharray" in text
         assert "7 days after greet completes" in text
-        assert re.search(r'<g class="tl-mark tl-cancelled"><title>care.call, [^<]* – they asked</title>', text)
+        assert re.search(r'<g class="tl-mark tl-cancelled tl-ghost"><title>care.call, [^<]* – they asked</title>', text)
         assert 'class="tl-now"' in text
 
     def test_signs_lead_to_their_tasks(self, operator, order, about):
@@ -80,7 +81,8 @@ class TestWhatItShows:
         text = text_of(page(operator, order))
 
         for state in State:
-            assert f'tl-mark tl-{state}"><title>' in text
+            ghost = " tl-ghost" if state == State.CANCELLED else ""
+            assert f'tl-mark tl-{state}{ghost}"><title>' in text
         shapes = set(re.findall(r'class="tl-ground" r="9"/> (.*?) ?</g>', text))
         assert len(shapes) == len(State)
 
@@ -185,6 +187,131 @@ class TestEvents:
         emit("order.placed", Order.objects.create())
 
         assert "order.placed" not in text_of(page(operator, order))
+
+
+class TestTheAnswer:
+    """One line on top."""
+
+    def test_says_what_is_next_when_and_that_it_is_not_on_hold(self, operator, order, about):
+        about(order, 24)
+        about(order, 30)
+
+        text = text_of(page(operator, order))
+
+        assert "<strong>Next: care.call, tomorrow 09:00, in 1 day. Held: no.</strong>" in text
+
+    def test_says_until_when_it_is_on_hold(self, operator, order, about, clock):
+        about(order, 72)
+        hold(order, reason="so", until=clock.now + timedelta(days=1))
+
+        text = text_of(page(operator, order))
+
+        assert "<strong>Next: care.call, 2026-03-04 09:00, in 3 days. Held until 2026-03-02 09:00.</strong>" in text
+
+    def test_says_that_nothing_is_ahead(self, operator, order, about):
+        about(order, -5, state=State.COMPLETED)
+
+        assert "<strong>Nothing is ahead. Held: no.</strong>" in text_of(page(operator, order))
+
+    def test_says_that_it_is_late(self, operator, order, about):
+        about(order, -2)
+
+        assert "<strong>Next: care.call, today 07:00, 2 hours ago. Held: no.</strong>" in text_of(page(operator, order))
+
+    def test_says_what_runs(self, operator, order, about):
+        about(order, -2, state=State.ACTIVE)
+
+        assert "<strong>Now: care.call is running. Held: no.</strong>" in text_of(page(operator, order))
+
+
+class TestRelativeTimes:
+    def test_stand_beside_what_is_ahead_alone(self, operator, order, about):
+        about(order, 24)
+        about(order, -24, state=State.COMPLETED)
+
+        text = text_of(page(operator, order))
+
+        assert text.count('<span class="tl-quiet tl-away">') == 1
+        assert '<span class="tl-quiet tl-away">in 1 day</span>' in text
+
+
+class TestDays:
+    def page(self, operator, order, day):
+        return operator.get(ENTITY, {"label": "testapp.order", "id": order.pk, "span": "day", "day": day})
+
+    def test_lead_to_the_one_before_and_the_one_after(self, operator, order, about):
+        about(order, 5)
+
+        links = [
+            re.findall(r"day=([\d-]+)\" rel=\"(\w+)", text_of(self.page(operator, order, day)))
+            for day in ("", "2026-03-10")
+        ]
+
+        assert links == [
+            [("2026-02-28", "prev"), ("2026-03-02", "next")],
+            [("2026-03-09", "prev"), ("2026-03-11", "next")],
+        ]
+
+    def test_show_what_is_on_them_from_midnight_to_midnight(self, operator, order, about):
+        about(order, 24 * 9)
+        about(order, 24 * 10, task_key="care.greet")
+
+        response = self.page(operator, order, "2026-03-10")
+
+        assert [lane.key for lane in response.context["drawing"].lanes] == ["care.call"]
+        assert response.context["drawing"].lanes[0].marks[0].x == pytest.approx(37.5)
+        assert response.context["drawing"].now_x is None
+        assert 'class="tl-now"' not in text_of(response)
+
+    def test_that_have_nothing_say_so(self, operator, order, about):
+        about(order, 5)
+
+        assert "The picture shows 2026-03-20: nothing is on that day." in text_of(
+            self.page(operator, order, "2026-03-20")
+        )
+
+    @pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "tomorrow", "2026-02-30", "2026-W10-1\x00"])
+    def test_that_there_are_none_are_today(self, operator, order, about, day):
+        about(order, 5)
+
+        assert self.page(operator, order, day).context["drawing"].now_x == pytest.approx(50)
+
+    def test_say_where_the_rest_is_of_very_many(self, operator, order, about):
+        for number in range(101):
+            about(order, number + 1)
+
+        text = text_of(self.page(operator, order, "2026-04-10"))
+
+        assert "There may be more on this day than was read:" in text
+        assert f"state=all&amp;day=2026-04-10&amp;q=testapp.order%20{order.pk}" in text
+
+
+class TestGhosts:
+    def test_stand_where_they_were_due_and_in_the_table_when_they_were_called_off(self, operator, order, about, clock):
+        row = about(order, 48)
+        cancel(row, reason="they asked", actor="eva")
+
+        response = page(operator, order)
+        [mark] = response.context["drawing"].lanes[0].marks
+
+        assert mark.item.drawn_at == clock.now + timedelta(hours=48)
+        assert [item.at for item in response.context["past"]] == [clock.now]
+        assert "care.call, 2026-03-03 09:00: cancelled, 2026-03-01 09:00 – they asked" in text_of(response)
+
+
+class TestSigns:
+    def test_explained_are_those_in_the_picture(self, operator, order, about, clock):
+        about(order, 5)
+        about(order, -5, state=State.COMPLETED)
+        about(order, -24 * 20, state=State.DISCARDED, finished_at=clock.now - timedelta(days=19))
+        where = {"label": "testapp.order", "id": order.pk}
+
+        told = [
+            [state for state, _label in operator.get(ENTITY, where | more).context["signs"]]
+            for more in ({}, {"span": "day"})
+        ]
+
+        assert told == [["scheduled", "completed", "discarded"], ["scheduled", "completed"]]
 
 
 class TestSpans:
@@ -297,6 +424,38 @@ class TestDrawing:
         [lane] = drawing(items, now=now, zone=now.tzinfo).lanes
 
         assert len([mark for mark in lane.marks if mark.text]) < 15
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_lets_no_words_overlap_another_sign_other_words_or_the_line_of_now(self, now, seed):
+        chance = random.Random(seed)  # noqa: S311 (the same places each time)
+        hours = [chance.uniform(-50, 50) for _ in range(chance.randint(1, 14))]
+        items = [Item("a.b", now + timedelta(hours=each), "retryable", "long words of a state", "") for each in hours]
+
+        drawn = drawing(items, now=now, zone=now.tzinfo)
+        marks, pixel = drawn.lanes[0].marks, 600 / 100
+        words = []
+        for mark in marks:
+            begin, width = mark.x * pixel + 12, LETTER * len(mark.text)
+            if mark.text:
+                words.append(
+                    (mark.x * pixel - 12 - width, mark.x * pixel - 12) if mark.is_before else (begin, begin + width)
+                )
+
+        for begin, end in words:
+            assert not begin < drawn.now_x * pixel < end
+            assert not [mark for mark in marks if begin < mark.x * pixel < end]
+            assert begin >= 0
+            assert end <= 600
+        assert all(end <= begin for (_begin, end), (begin, _end) in pairwise(sorted(words)))
+
+    def test_cuts_words_that_do_not_fit(self, now):
+        items = [
+            Item("a.b", now + timedelta(hours=each), "active", "long words of a state", "") for each in (1, 6, 11, 25)
+        ]
+
+        texts = [mark.text for mark in drawing(items, now=now, zone=now.tzinfo).lanes[0].marks]
+
+        assert texts == ["long words …", "long words …", "long words of a state", "long words of a sta…"]
 
     @pytest.mark.parametrize("hours", [18, 20, 30, 40, 60, 100, 400])
     def test_keeps_days_where_half_of_the_words_are_left_out(self, now, hours):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime, timedelta, tzinfo
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
+from django.utils.text import capfirst
+from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.actions import WORDINGS
@@ -24,9 +27,10 @@ from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, Sco
 from timeline.reading.explanation import standing
 from timeline.reading.in_the_way import asks_in_the_way, in_the_way
 from timeline.reading.reason_texts import keep_said, with_said
+from timeline.reading.spans import from_now
 from timeline.registry import registry
 from timeline.store.multi_query import Words, gather_now
-from timeline.timing import LATEST
+from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -40,9 +44,11 @@ if TYPE_CHECKING:
 MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
 FORESEEN = "foreseen"
 EVENT = "event"
+_BEHIND: Final = frozenset({*FINAL, EVENT})
 MAX_EVENTS = 50
 MAX_RUNS = 20
 MAX_LANES = 24  # Of the picture; the tables have all.
+_A_DAY: Final = timedelta(days=1)
 SPANS: Final = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}  # Around now.
 
 
@@ -79,6 +85,21 @@ class Item(NamedTuple):
     def full_key(self) -> str:
         """Its key, and which of many it is."""
         return self.task.full_key if self.task else self.key
+
+    @property
+    def is_ghost(self) -> bool:
+        """Whether it would have been done, and was called off: the picture has it where it was due."""
+        return self.task is not None and self.state == State.CANCELLED
+
+    @property
+    def drawn_at(self) -> datetime | None:
+        """Where it stands in the picture."""
+        return self.task.scheduled_at if self.task is not None and self.is_ghost else self.at
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it has not ended, nor been."""
+        return self.state not in _BEHIND
 
     @property
     def called(self) -> Called:
@@ -179,12 +200,11 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
     held = {item.task.pk for item in items if item.task and item.held}
     stands = standing_of(ahead, about.there, held=held, using=using)
     items = [item._replace(stands=stands.get(item.task.pk, "")) if item.task else item for item in items]
-    behind = {*FINAL, EVENT}
-    later = [item for item in items if item.at is None or item.state not in behind]
+    later = [item for item in items if item.at is None or item.is_ahead]
     lines = machine_lines(latest, people=reader.reads_people_of, read=read.entries, using=using)
     return {
         "ahead": in_order(later, now),
-        "past": in_order((item for item in items if item.state in behind), now)[::-1],
+        "past": in_order((item for item in items if not item.is_ahead), now)[::-1],
         "items": items,
         "schedules": _schedules(about.ref, _seen(about, reader, using), now),
         "runs": [(run, reader.end_of(run)) for run in latest],
@@ -192,25 +212,85 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
         "holds": told_holds(read.holds, read.seen_holds),
         "is_cut": is_cut,
         "most": MAX_SHOWN,
-        "signs": [
-            *((state.value, state.label) for state in State),
-            (FORESEEN, pgettext("timeline", "foreseen")),
-            (EVENT, pgettext("timeline", "event")),
-        ],
     }
 
 
-def picture(items: Sequence[Item], *, span: str, holds: Iterable[Hold], now: datetime, zone: tzinfo) -> dict[str, Any]:
-    """Draw items in the site's zone; ``span`` is one of ``SPANS``, anything else is all of it. ``holds`` are open ones."""
-    until = _held_until(holds)
-    drawn = drawing(items, span=SPANS.get(span), most=MAX_LANES, held_until=until, now=now, zone=zone)
+def picture(
+    items: Sequence[Item], asked: Mapping[str, str], *, holds: Iterable[Hold], now: datetime, zone: tzinfo
+) -> dict[str, Any]:
+    """
+    Draw items in the site's zone. ``holds`` are open ones.
+
+    ``asked`` may have ``span``, one of ``SPANS``, anything else is all of it; and with that of a day ``day``, another one.
+    """
+    until, span = _held_until(holds), asked.get("span", "")
+    today = now.astimezone(zone).date()
+    day = _day(asked.get("day", "")) if span == "day" else None
+    part = SPANS.get(span) if day is None else (_midnight(day, zone), _midnight(day + _A_DAY, zone))
+    drawn = drawing(items, span=part, most=MAX_LANES, held_until=until, now=now, zone=zone)
     spans = [
         ("day", pgettext("timeline", "Day")),
         ("week", pgettext("timeline", "Week")),
         ("month", pgettext("timeline", "Month")),
         ("", pgettext("timeline", "All of it")),
     ]
-    return {"drawing": drawn, "span": span if span in SPANS else "", "spans": spans}
+    known = {FORESEEN: pgettext("timeline", "foreseen"), EVENT: pgettext("timeline", "event")}
+    known = {**{state.value: str(state.label) for state in State}, **known}
+    seen = {mark.item.state for lane in drawn.lanes for mark in lane.marks} if drawn else set()
+    return {
+        "drawing": drawn,
+        "span": span if span in SPANS else "",
+        "spans": spans,
+        "day": day,
+        "days": [(day or today) - _A_DAY, (day or today) + _A_DAY] if span == "day" else [],
+        "signs": [(state, label) for state, label in known.items() if state in seen],
+    }
+
+
+def _day(given: str) -> date | None:
+    with suppress(ValueError):
+        day = date.fromisoformat(given)
+        if EARLIEST.date() + 2 * _A_DAY < day < LATEST.date() - 2 * _A_DAY:
+            return day
+    return None
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day, time.min, tzinfo=zone)
+
+
+def answer(items: Sequence[Item], *, holds: Sequence[Hold], now: datetime, zone: tzinfo) -> str:
+    """Say in one line what is next of all items, and whether it is on hold."""
+    ahead = in_order((item for item in items if item.at is not None and item.is_ahead), now)
+    held = _told_held(ahead[0] if ahead else None, holds)
+    if not ahead or ahead[0].at is None:
+        said = _("Nothing is ahead.")
+        return f"{said} {held}"
+    item, at = ahead[0], ahead[0].at
+    task = item.lane or item.called.title or item.full_key
+    if item.state == State.ACTIVE:
+        said = _("Now: %(task)s is running.") % {"task": task}
+    else:
+        known = {"task": task, "at": _in_days(at, now, zone), "span": from_now(at, now)}
+        said = _("Next: %(task)s, %(at)s, %(span)s.") % known
+    return f"{said} {held}"
+
+
+def _told_held(item: Item | None, holds: Sequence[Hold]) -> str:
+    """Whether the next item is on hold. What belongs to the entity may run while all of its own is held."""
+    own = held_in_words(hold for hold in holds if hold.scope in (Scope.ENTITY, Scope.EVERYTHING))
+    if item is not None and item.group and not item.held and own:
+        return _("Its own tasks: %(held)s.") % {"held": own}
+    if said := item.held if item else own:
+        return f"{capfirst(said)}."
+    return _("Held: a part of it.") if holds else _("Held: no.")
+
+
+def _in_days(at: datetime, now: datetime, zone: tzinfo) -> str:
+    """Say when, as people do of these days."""
+    local, days = at.astimezone(zone), (at.astimezone(zone).date() - now.astimezone(zone).date()).days
+    known = {0: _("today %(time)s"), 1: _("tomorrow %(time)s"), -1: _("yesterday %(time)s")}
+    return known[days] % {"time": f"{local:%H:%M}"} if days in known else f"{local:%Y-%m-%d %H:%M}"
 
 
 def _held_until(holds: Iterable[Hold]) -> datetime | None:

@@ -26,10 +26,14 @@ _STEPS: Final = [
 ]
 _MOST_TICKS: Final = 6
 _MARGIN: Final = 0.06
+_PIXEL: Final = 100 / NARROWEST
+_SIGN: Final = 10 * _PIXEL  # From the middle of a sign to its edge.
+_LINE: Final = 3 * _PIXEL  # Beside the line of now.
+_FEWEST: Final = 5  # Letters of words that are cut; with less, they say nothing.
 
 
 class Mark(NamedTuple):
-    """One sign in a lane. ``text`` stands beside it, ending there if ``is_before``; empty where there is no room."""
+    """One sign in a lane. ``text`` stands beside it, ending there if ``is_before``; cut, or empty, where there is no room."""
 
     item: Item
     x: float
@@ -57,20 +61,22 @@ class Tick(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The whole picture. ``held`` is how much of the width, from now, the entity is on hold."""
+    """The whole picture. ``now_x`` None: now is not within it. ``held`` is how much of it is on hold, from ``held_x`` on."""
 
     height: int
     lanes: list[Lane]
     ticks: list[Tick]
-    now_x: float
+    now_x: float | None
     bottom: int
     held: float = 0.0
+    held_x: float = 0.0
+    is_empty: bool = False
 
 
 def drawing(
     items: Sequence[Item],
     *,
-    span: timedelta | None = None,
+    span: timedelta | tuple[datetime, datetime] | None = None,
     most: int | None = None,
     held_until: datetime | None = None,
     now: datetime,
@@ -79,23 +85,26 @@ def drawing(
     """
     Place items that have a time in lanes, by ``lane`` or else key; None: there are none, whatever the span.
 
-    ``span`` is how much time around now is drawn, ``most`` how many lanes; None: all. None for ``held_until``: no hold.
+    ``span`` is how much time around now is drawn, or from when until when; ``most`` how many lanes; None: all.
+    None for ``held_until``: no hold.
     """
-    placed = [item for item in items if item.at is not None]
+    placed = [(item, item.drawn_at) for item in items if item.drawn_at is not None]
     if not placed:
         return None
-    axis = _axis_of([item.at or now for item in placed], span, now)
-    keys: dict[str, list[Item]] = {}
-    for item in sorted(placed, key=lambda item: (item.group, item.at or now, item.state == "foreseen")):
-        if axis.begin <= (item.at or now) <= axis.end:
-            keys.setdefault(item.lane or item.key, []).append(item)
+    axis = _axis_of([at for _item, at in placed], span, now)
+    now_x = axis.x(now) if axis.begin <= now <= axis.end else None
+    keys: dict[str, list[tuple[Item, float]]] = {}
+    for item, at in sorted(placed, key=lambda each: (each[0].group, each[1], each[0].state == "foreseen")):
+        if axis.begin <= at <= axis.end:
+            keys.setdefault(item.lane or item.key, []).append((item, axis.x(at)))
     lanes = [
-        Lane(key, *_names(found[0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
+        Lane(key, *_names(found[0][0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, now_x))
         for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
-    bottom = TOP + LANE * len(lanes)
-    held = axis.x(min(held_until, axis.end)) - axis.x(now) if held_until and held_until > now else 0.0
-    return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom, round(held, 2))
+    bottom = TOP + LANE * max(len(lanes), 1)
+    held_x = axis.x(max(now, axis.begin))
+    held = max(axis.x(min(held_until, axis.end)) - held_x, 0.0) if held_until else 0.0
+    return Drawing(bottom + 16, lanes, _ticks(axis, zone), now_x, bottom, round(held, 2), held_x, not lanes)
 
 
 def _names(item: Item) -> tuple[str, str]:
@@ -113,7 +122,11 @@ class _TimeAxis(NamedTuple):
         return round(100 * ((at - self.begin) / (self.end - self.begin)), 2)
 
 
-def _axis_of(moments: Sequence[datetime], span: timedelta | None, now: datetime) -> _TimeAxis:
+def _axis_of(
+    moments: Sequence[datetime], span: timedelta | tuple[datetime, datetime] | None, now: datetime
+) -> _TimeAxis:
+    if isinstance(span, tuple):
+        return _TimeAxis(*span)
     if span is not None:
         return _TimeAxis(now - span / 2, now + span / 2)
     begin, end = min([*moments, now]), max([*moments, now])
@@ -121,25 +134,40 @@ def _axis_of(moments: Sequence[datetime], span: timedelta | None, now: datetime)
     return _TimeAxis(begin - margin, end + margin)
 
 
-def _marks(items: Sequence[Item], axis: _TimeAxis) -> list[Mark]:
-    """Find room for words as if the picture were as narrow as any that shows them."""
-    places = [axis.x(item.at) for item in items if item.at is not None]
-    pixel = 100 / NARROWEST
-    marks, taken = [], 0.0
-    for number, (item, x) in enumerate(zip(items, places, strict=True)):
+def _marks(placed: Sequence[tuple[Item, float]], now_x: float | None) -> list[Mark]:
+    """
+    Find room for words as if the picture were as narrow as any that shows them: between signs, words and the line of now.
+
+    Words stand after their sign, or before it if there is more room; what does not fit is cut, and left out if too little of it
+    would be left. The title of the sign has all of it.
+    """
+    marks, taken = list[Mark](), 0.0
+    for number, (item, x) in enumerate(placed):
         text = item.key if item.state == "event" else item.label
-        width = (14 + LETTER * len(text)) * pixel
-        until = places[number + 1] - 10 * pixel if number + 1 < len(places) else 100.0
-        if x + width <= until:
-            marks.append(Mark(item, x, text, is_before=False))
-            taken = x + width
-        elif x - width >= taken:
-            marks.append(Mark(item, x, text, is_before=True))
-            taken = x + 10 * pixel
-        else:
-            marks.append(Mark(item, x, "", is_before=False))
-            taken = x + 10 * pixel
+        after = placed[number + 1][1] - _SIGN if number + 1 < len(placed) else 100.0
+        before = taken
+        if now_x is not None and now_x < x - _SIGN:
+            before = max(before, now_x + _LINE)
+        if now_x is not None and now_x > x + _SIGN:
+            after = min(after, now_x - _LINE)
+        room, room_before = _letters(after - x), _letters(x - before)
+        is_before = room < len(text) and room_before > room
+        if is_before:
+            room = room_before
+        said = _short(text, room) if room >= min(_FEWEST, len(text)) else ""
+        marks.append(Mark(item, x, said, is_before=bool(said) and is_before))
+        taken = x + (_width(said) if said and not is_before else _SIGN)
     return marks
+
+
+def _width(text: str) -> float:
+    """Of words with the gap before them, in percent."""
+    return (14 + LETTER * len(text)) * _PIXEL
+
+
+def _letters(room: float) -> int:
+    """How many letters fit into so many percent, beside a sign."""
+    return int((room / _PIXEL - 14) / LETTER)
 
 
 def _ticks(axis: _TimeAxis, zone: tzinfo) -> list[Tick]:

@@ -9,6 +9,8 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
+from timeline.reading.spans import from_now
+
 register = Library()
 
 
@@ -22,6 +24,9 @@ def sign(state: str) -> SafeString:
 def items_head() -> SafeString:
     """Write the head of a table of items, in the present language."""
     return _items_head(get_language())
+
+
+register.filter("from_now", from_now)
 
 
 @lru_cache(maxsize=64)
