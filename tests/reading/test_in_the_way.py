@@ -12,8 +12,8 @@ from timeline.hooks import Hindrance
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Scope, TimelineRun
 from timeline.reading.in_the_way import asks_in_the_way, in_the_way, told_in_the_way
-from timeline.store.left_out import left_out, taken_of
 from timeline.store.multi_query import gather
+from timeline.store.task_key_stats import left_out, taken_of
 
 
 class Ebb:

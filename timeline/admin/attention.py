@@ -30,8 +30,8 @@ from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
 from timeline.reading.diagnosis import find_troubles, told_undefined, troubles_of_clocks, undefined_among
 from timeline.registry import registry
-from timeline.store.left_out import taken_of
 from timeline.store.multi_query import Words, gather
+from timeline.store.task_key_stats import taken_of
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

@@ -19,6 +19,7 @@ from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
 from timeline.features.holds.pages import holds_over, told_holds
+from timeline.features.holds.reading import held_in_words
 from timeline.features.machines.pictures import run_picture
 from timeline.features.machines.reading import entries_to_tell, machine_lines
 from timeline.features.recurring.reading import schedule_in_words

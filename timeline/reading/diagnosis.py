@@ -36,8 +36,8 @@ from timeline.reading.attention import (
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
-from timeline.store.left_out import taken_of
 from timeline.store.multi_query import Words, gather
+from timeline.store.task_key_stats import taken_of
 from timeline.store.triggers import missing_among
 from timeline.timing import told_time
 

@@ -21,7 +21,7 @@ from timeline.lifecycle import State
 from timeline.models import Hold, Identity, LogEntry, RollUp, ScheduledTask, Sign, Total
 from timeline.reading.attention import MAX_COUNTED, Waiting, asks_of_overdue, asks_of_waiting
 from timeline.registry import registry
-from timeline.store.left_out import left_out, taken_of
+from timeline.store.task_key_stats import left_out, taken_of
 
 MOST: Final = 100  # Workers that are listed.
 

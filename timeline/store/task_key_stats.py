@@ -1,4 +1,4 @@
-"""Which kinds of tasks exist, and what is known of their tasks."""
+"""Which kinds of tasks exist, what is known of their tasks, and which of them features keep from running (``Hindrance``)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,50 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connections
 
 from timeline.dialects import Dialect, dialect_of, narrowed
 from timeline.exceptions import UnknownTask
+from timeline.hooks import Kept, hooks
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.store.floors import BEGINNING, SLACK, IndexPlace, floor_of, floors_of, note_dead
 from timeline.store.kept_statements import READY_KINDS
-from timeline.store.left_out import NOTHING, left_out
 from timeline.store.transactions import IN_ORDER, execute_guided
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+class LeftOut(NamedTuple):
+    """What all features keep from running."""
+
+    kept: tuple[Kept, ...] = ()
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Names of the optional lines of statements that leave out some tasks of a kind."""
+        return frozenset().union(*(each.parts for each in self.kept))
+
+    def covers(self, task_key: str) -> bool:
+        """Whether a kind is left out as a whole."""
+        return any(each.covers(task_key) for each in self.kept)
+
+
+NOTHING: Final = LeftOut()
+
+
+def left_out(*, using: str) -> LeftOut:
+    """Read it."""
+    return LeftOut(tuple(each.kept(using=using) for each in hooks().hindrances))
+
+
+def taken_of(tasks: ScheduledTaskQuerySet, kept: Kept, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
+    """Narrow tasks of these kinds down to those that are not left out."""
+    return tasks.with_handler([key for key in task_keys if not kept.covers(key)]).with_parts(kept.parts)
 
 
 class FirstOfKind(NamedTuple):

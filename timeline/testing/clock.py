@@ -24,8 +24,8 @@ from timeline.hooks import Poll, hooks
 from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
 from timeline.registry import registry
-from timeline.store.left_out import taken_of
 from timeline.store.poll_queries import sign
+from timeline.store.task_key_stats import taken_of
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.present import present_test, running
 from timeline.testing.scope import AheadInTest, ClockScope, autostart

@@ -6,7 +6,7 @@ import pytest
 
 from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, on_hold, tasks_under
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
-from timeline.store.left_out import taken_of
+from timeline.store.task_key_stats import taken_of
 
 pytestmark = pytest.mark.django_db
 

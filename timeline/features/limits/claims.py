@@ -30,8 +30,7 @@ from timeline.features.limits.places import (
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.registry import registry
-from timeline.store.left_out import left_out
-from timeline.store.task_key_stats import look_at_kinds
+from timeline.store.task_key_stats import left_out, look_at_kinds
 
 
 def claim_limited(*, limit: int = 100, now: datetime, using: str) -> list[ClaimedBatch]:

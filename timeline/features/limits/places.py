@@ -18,8 +18,8 @@ from timeline.features.limits.declaration import limit_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.registry import registry
-from timeline.store.left_out import NOTHING, left_out
 from timeline.store.returned_rows import COLUMNS, as_tasks
+from timeline.store.task_key_stats import NOTHING, left_out
 from timeline.store.transactions import atomic
 from timeline.store.transition import Write, advance, apply
 
