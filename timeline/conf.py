@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
@@ -131,6 +131,7 @@ class Settings:
 _MAY_BE_NONE: Final = {"LIVE_STREAMS"}  # Whose 0 has a meaning.
 _SECRET: Final = {"METRICS_TOKEN"}  # Whose value no message shows.
 _LEAST_TOKEN: Final = 16  # Characters.
+_OF_PYTHON: Final[dict[Any, tuple[type, ...]]] = {Collection: (tuple, list, set, frozenset), Sequence: (list, tuple)}
 
 _read: tuple[dict[str, Any], Settings] = ({}, Settings())  # What was given last, and what it makes.
 
@@ -183,20 +184,14 @@ def check_positive(setting: str, name: str, value: object, *, may_be_none: bool 
 
 @cache
 def _kinds_of(declared: type) -> dict[str, tuple[type, ...]]:
-    return {name: tuple(_kinds(hint)) for name, hint in get_type_hints(declared).items()}
+    return {name: _kinds(hint) for name, hint in get_type_hints(declared).items()}
 
 
-def _kinds(hint: Any) -> Iterator[type]:
+def _kinds(hint: Any) -> tuple[type, ...]:
     """What values of an annotation may be: of collections, those of Python's own that settings are written with."""
     if isinstance(hint, UnionType):
-        for each in get_args(hint):
-            yield from _kinds(each)
-    elif get_origin(hint) is Collection:
-        yield from (tuple, list, set, frozenset)
-    elif get_origin(hint) is Sequence:
-        yield from (list, tuple)
-    else:
-        yield hint
+        return tuple(kind for each in get_args(hint) for kind in _kinds(each))
+    return _OF_PYTHON.get(get_origin(hint), (hint,))
 
 
 def _problem_of_alerts(value: object) -> str:

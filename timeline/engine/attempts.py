@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -117,22 +117,13 @@ def begin_attempts(
     (None: only tasks that nobody has claimed). ``retried`` is whether a single task that was tried before may start.
     """
     asked = list(dict.fromkeys(task_ids))
-    attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
+    is_alone = len(asked) == 1
+    attempts = ANY_ATTEMPT if is_alone and retried else 0
     with committed(using):
         if dialect_of(using).has_set_statements:
-            rows = advance(
-                "given",
-                Trigger.START,
-                columns=COLUMNS,
-                worker=worker,
-                wait=len(asked) == 1,
-                ids=asked,
-                claim_token=token,
-                task_keys=registry.task_keys(),
-                attempts=attempts,
-                now=now,
-                using=using,
-            )
+            given: dict[str, Any] = {"ids": asked, "task_keys": registry.task_keys(), "claim_token": token}
+            given |= {"attempts": attempts, "now": now, "using": using}
+            rows = advance("given", Trigger.START, columns=COLUMNS, worker=worker, wait=is_alone, **given)
             started = as_tasks(rows, using)
         else:
             rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked)
@@ -230,21 +221,13 @@ def attempts_at(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) ->
     recorded = recorded_among(set(keys.values()), using=using) if again else set()
     ends = _ends_before(tasks, using) if again else {}
     _read_causes(tasks, using)
-    return [_attempt_at(task, now, keys, recorded, ends) for task in tasks]
-
-
-def _attempt_at(
-    task: ScheduledTask,
-    now: datetime,
-    keys: Mapping[UUID, UUID],
-    recorded: Set[UUID],
-    ends: Mapping[UUID, tuple[bool, int]],
-) -> Attempt:
-    """The attempt, from what was read: keys by task, those with recorded steps, and how the last attempts ended."""
-    definition, declared = registry.task(task.task_key)
-    key = keys.get(task.id, task.id)
-    lost, passing = ends.get(task.id, (False, 0))
-    return Attempt(task, definition, declared, now, lost, key, passing=passing, has_records=key in recorded)
+    attempts = []
+    for task in tasks:
+        (definition, declared), key = registry.task(task.task_key), keys.get(task.id, task.id)
+        lost, passing = ends.get(task.id, (False, 0))
+        has_records = key in recorded
+        attempts.append(Attempt(task, definition, declared, now, lost, key, passing=passing, has_records=has_records))
+    return attempts
 
 
 def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:

@@ -50,10 +50,9 @@ def look(
     """
     Check again everything that an attempt depends on, and give each attempt its entity.
 
-    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold?
-    Guards that are a ``Q``? Has an earlier run of a timeline that the clock starts ended? Not too many of a destructive kind?
-    Gives, by task id, why it must not run (now), the earlier run that it waits for, why it rests, or the error of a check. An
-    error is a failed attempt of that task alone. Guards that are functions are called later. The statements are few and fixed.
+    Run open, without an exit? Entity there? Anchor and schedule still the same? Not too late? What do features say, and guards
+    that are a ``Q``? (Others are called later.) Gives, by task id, why it must not run (now), why it rests, or the error of a
+    check, which is a failed attempt of that task alone. The statements are few and fixed.
     """
     gone, flags = _read_runs([attempt.task for attempt in attempts], using)
     refused: dict[UUID, Reason | Write | Rest | BaseException] = dict.fromkeys(gone, RUN_GONE)

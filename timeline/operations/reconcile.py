@@ -45,9 +45,7 @@ Planned = tuple[TimelineRun, Definition, Plan]
 def seen_again(
     runs: Sequence[TimelineRun], entities: Entities, there: Collection[EntityRef], *, using: str
 ) -> tuple[Entities, Collection[EntityRef]]:
-    """
-    Read locked runs and entities again, if receivers may have changed them. Gives entities, and refs of those still unread.
-    """
+    """Read locked runs and entities again, if receivers may have changed them. Gives entities, and refs of those unread."""
     if not runs or not may_hosts_write():
         return entities, there
     found = TimelineRun.objects.using(using).in_bulk([run.pk for run in runs])
@@ -59,9 +57,7 @@ def seen_again(
 def end_vanished(
     known: Sequence[tuple[TimelineRun, Definition]], present: Collection[EntityRef], *, now: datetime, using: str
 ) -> set[EntityRef]:
-    """
-    End the runs of entities that surely were deleted. Gives the other entities that are not present: nothing of them changes.
-    """
+    """End runs of entities that surely were deleted. Gives the others that are not present: nothing of them changes."""
     missing = {run.entity_ref for run, definition in known if definition.label}.difference(present)
     if not missing:
         return missing
@@ -193,8 +189,7 @@ def reconcile_locked(
     cancels_undefined: bool = False,
 ) -> list[ScheduledTask]:
     """
-    Reconcile runs that the caller has locked with their entities, in a fixed number of statements. Returns the tasks created.
-    Runs that have ended stay as they are.
+    Reconcile the open ones of locked runs with their entities, in a fixed number of statements. Returns the tasks created.
 
     Args:
         entities: A missing one, unless ``unreadable`` or in ``there``, was deleted if that is proved; otherwise its runs stay.
@@ -205,9 +200,7 @@ def reconcile_locked(
         choose: Gives the plan to carry out; None: the run's own.
         cancels_undefined: Whether a person has asked for it, as for ``plan``.
 
-    Raises:
-        DateOutOfRange, NaiveDatetime: if a field of an entity gives no usable time; nothing is changed then.
-        UnreadableEntity: if an entity cannot be read, and its timeline depends on its fields.
+    Raises the errors of ``reconcile``, unless it is ``lenient``; nothing is changed then.
     """
     entities, there = seen_again(runs := list(runs), entities, there, using=using)
     known = [

@@ -72,9 +72,7 @@ class Times:
     planned_at: datetime | None = None
 
     def planned(self, due: datetime | None = None) -> Times:
-        """
-        The same times as those of the plan; due at ``due`` if given, as after a failure. ``replace`` would take twice as long.
-        """
+        """The same as times of the plan; due at ``due`` if given, as after a failure. ``replace`` takes twice as long."""
         scheduled_at = due or self.scheduled_at
         if self.planned_at == self.scheduled_at == scheduled_at:
             return self

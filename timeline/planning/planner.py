@@ -53,13 +53,11 @@ def plan(
     Compare the rows that are wanted with the existing rows. Raises ``DateOutOfRange`` for a time outside 1970–9000.
 
     Args:
-        anchors: Field of the entity → its instant; None or missing: not set.
+        anchors, dates: Field of the entity → its instant (None or missing: not set), and its day, if it is a date.
         zone: The zone whose wall clock counts calendar units.
         spare: Rows to leave as they are: the task that is running now.
-        dates: Field of the entity → the day it holds, if it is a date.
         about: Label and id of the entity, and key of the run, which give each entity its own moment in a spread.
-        by_table: Whether the run is a machine's, which ends only where its table says so.
-        place: The state of such a run; None: it is in no state.
+        by_table, place: Whether the run is a machine's, which ends only where its table says so; and its state, if it has one.
         foresees: Whether to give later follow-ups, too; the rows that are wanted now do not depend on it.
         cancels_undefined: Whether open rows of tasks that are gone are cancelled; otherwise they keep the run open.
     """

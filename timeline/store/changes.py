@@ -116,9 +116,7 @@ _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_field
 
 
 def as_changes(writes: Iterable[Write], *, using: str) -> list[ChangeColumns]:
-    """
-    Turn changes into what the statement reads: values as stored, without those that stay. May raise ``TransitionNotAllowed``.
-    """
+    """Changes as the statement reads them: values as stored, without those that stay; or ``TransitionNotAllowed``."""
     stored, lease = stored_by(using), get_settings().LEASE
     return [_as_change(write, stored, lease) for write in writes]
 
@@ -314,9 +312,8 @@ def composed(
         source: Where the changes come from: ``one``, ``many`` or ``found``; on SQLite ``each``.
         touches: What they touch; see ``touched``.
         columns: The columns to return; empty: those that a transition always returns, and all that it sets.
-        selection: Name of the statement that finds and locks the rows first; empty: the statement itself locks them.
+        selection: The statement that finds and locks the rows first, and may always skip locked ones; empty: this one locks.
         steps: For rows that are found: the states passed, for each state that has the move.
-        wait: Whether to wait for locked rows, unless ``selection`` always skips them.
     """
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
     touches |= {source, "held", selection} if selection else {source}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from functools import partial
 from itertools import chain, repeat
 from typing import Any, Final
 from uuid import UUID
@@ -176,6 +177,7 @@ class _Plans:
 
     def __init__(self, now: datetime) -> None:
         self.now = now
+        self._plan = partial(plan, rows=(), now=now, foresees=False)
         self.declared: dict[str, dict[str, dict[str, Any]]] = {}
         self.known: dict[tuple[str, datetime, tzinfo | None], _Planned] = {}
 
@@ -194,17 +196,8 @@ class _Plans:
             self.declared[definition.name] = {name: declared_columns(definition, name) for name in definition.tasks}
         declared = self.declared[definition.name]
         place = None if definition.machine is None else VisitPlace(definition.machine.initial, self.now, 0, tries=1)
-        planned = plan(
-            definition,
-            started_at=started_at,
-            rows=(),
-            **facts_in(definition, entity),
-            about=about,
-            by_table=place is not None,
-            place=place,
-            now=self.now,
-            foresees=False,
-        )
+        facts, by_table = facts_in(definition, entity), place is not None
+        planned = self._plan(definition, started_at=started_at, **facts, about=about, by_table=by_table, place=place)
         changes = [change for change in planned.changes if isinstance(change, Create)]
         columns = [
             declared[change.task_name]

@@ -78,9 +78,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
 def send_writes(
     writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
 ) -> Callable[[], list[ScheduledTask]]:
-    """
-    As ``apply``, but may send the changes without waiting (``pipelining``). Call the result to get what ``apply`` returns.
-    """
+    """As ``apply``, but may send changes without waiting (``pipelining``). Call the result to get what ``apply`` returns."""
     if not writes:
         return list
     held = {write.task.id for write in writes if write.task.slot}
