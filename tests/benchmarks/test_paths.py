@@ -29,6 +29,8 @@ EMITTED = [
     *("features/machines/moves.py", "features/machines/quick_moves.py", "features/machines/mirror.py"),
     *("features/waits/wake.py", "features/limits/keys.py"),
 ]
+# The most files and lines that a path may enter. Lower them when it gets shorter.
+MOST = {"emit": (24, 1_400), "run": (42, 2_260), "save": (29, 1_360)}
 READING = re.compile(r" *(\d+)  (timeline/\S+\.py):(\d+)  (\S+)")
 
 
@@ -150,6 +152,15 @@ class TestScript:
         listed, _figures = details["emit"]
         assert listed[0][1].startswith("timeline/shortcuts/")
         assert listed[0][3] == "emit"
+
+    @pytest.mark.parametrize("path", MOST)
+    def test_finds_no_path_longer_than_it_was(self, path, details):
+        """Who makes a path longer should see it, and say why."""
+        _listed, (_definitions, files, lines) = details[path]
+
+        most_files, most_lines = MOST[path]
+        assert files <= most_files
+        assert lines <= most_lines
 
     @pytest.mark.parametrize(
         ("path", "features"),

@@ -145,12 +145,9 @@ def equip(context: Timeline, attempt: Attempt, using: str) -> None:
 
 def returned(attempt: Attempt, result: object) -> Write:
     """
-    Turn the return value of a handler into its outcome.
-
-    Raises:
-        NotPlainJSON, PayloadTooLarge: naming ``result``.
-        InvalidInput: if it is an event that its machine does not have.
-        Rest: if the code has changed, and the handler did not reach some steps that are done.
+    Turn the return value of a handler into its outcome. Raises ``NotPlainJSON`` or ``PayloadTooLarge`` for ``result``,
+    ``InvalidInput`` for an event that its machine does not have, and ``Rest`` if the code has changed, and the handler did not
+    reach some steps that are done.
     """
     if attempt.steps is not None:
         attempt.steps.see_end()

@@ -192,10 +192,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
 
     Entities and runs are locked before the tasks. A machine moves after the outcome is written, because that write shows
     whether the attempt is still ours. A waiting task goes to rest; if its event came meanwhile, it is due at once. Gives the
-    tasks whose guard held, in the order given. Without ``wait``, locked tasks are left out.
-
-    Raises:
-        MoveNotAllowed: if a machine does not take the event of a task; then nothing is written.
+    tasks whose guard held, in the order given. Without ``wait``, locked tasks are left out. ``MoveNotAllowed``: a machine does
+    not take the event of a task; then nothing is written.
     """
     for change in asked_for(hooks().releases, writes):
         writes = change(writes)

@@ -178,8 +178,7 @@ def is_entering_heard() -> bool:
 
 def may_hosts_write() -> bool:
     """Whether receivers other than this package's hear of a move before its commit: they may write rows of tasks then."""
-    # Receivers of this package are connected with a name (``dispatch_uid``), which is the first part of a signal's key for
-    # them.
+    # Those of this package are connected with a name (``dispatch_uid``): the first part of their key in a signal.
     known = [receiver[0][0] for signal in (runs_entered, tasks_ending) for receiver in signal.receivers]
     return not all(str(name).startswith("timeline.") for name in known)
 
@@ -240,16 +239,14 @@ _next: dict[str, float] = {}  # Alias → when this process notifies again.
 
 def announce(*, using: str) -> None:
     """Send ``work_due`` after the current transaction has committed. If a receiver raises, this is logged and has no effect."""
-    transaction.on_commit(partial(_tell, work_due, using), using=using, robust=True)
+    _after_commit(partial(_tell, work_due, using), using)
 
 
 def announce_times(times: Iterable[datetime], *, now: datetime, using: str) -> None:
     """Announce rows with new due times, if the first is due now, or before the next poll."""
     first = min(times, default=None)
-    if first is None or first >= now + get_settings().POLL_INTERVAL:
-        return
-    signal = work_due if first <= now else work_soon
-    transaction.on_commit(partial(_tell, signal, using), using=using, robust=True)
+    if first is not None and first < now + get_settings().POLL_INTERVAL:
+        _after_commit(partial(_tell, work_due if first <= now else work_soon, using), using)
 
 
 def _tell(signal: Signal, using: str) -> None:
