@@ -248,7 +248,7 @@ class TestThePaceOfHandlers:
         """Let time pass by so many seconds: ``pass_time(0.001)``. To record takes ten seconds."""
         begun, passed = time.monotonic(), []
         for module, record in (
-            (execute, "record"),
+            (execute, "record_together"),
             (execute, "record_all"),
             (execute_atomic, "record_together"),
             (execute_atomic, "settle"),
