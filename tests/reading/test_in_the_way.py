@@ -13,7 +13,7 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Scope, TimelineRun
 from timeline.reading.in_the_way import asks_in_the_way, in_the_way, told_in_the_way
 from timeline.store.multi_query import gather
-from timeline.store.task_key_stats import left_out, taken_of
+from timeline.store.task_key_stats import left_out
 
 
 class Ebb:
@@ -88,6 +88,6 @@ class TestLeftOut:
     def test_takes_what_nothing_keeps(self, rows):
         keys = [row.task_key for row in rows]
 
-        taken = taken_of(ScheduledTask.objects.all(), left_out(using="default"), task_keys=keys)
+        taken = ScheduledTask.objects.taken_of(keys, left_out(using="default"))
 
         assert list(taken) == [rows[2]]

@@ -31,7 +31,6 @@ from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_sample
 from timeline.reading.diagnosis import find_troubles, told_undefined, troubles_of_clocks, undefined_among
 from timeline.registry import registry
 from timeline.store.multi_query import Words, gather
-from timeline.store.task_key_stats import taken_of
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -159,7 +158,7 @@ class AttentionPages(Pages):
         keys = Words(dialect_of(using).sql("task_keys_there"))
         of_kinds = Hold.objects.using(using).open().order_by().values_list("scope", "target").distinct()
         now, [there, kinds, task_keys] = self.now_and(request, [holds.open().oldest_first()[: FEW + 1], of_kinds, keys])
-        free = taken_of(visible, OnHold(frozenset(map(tuple, kinds))), task_keys=registry.task_keys())
+        free = visible.taken_of(registry.task_keys(), OnHold(frozenset(map(tuple, kinds))))
         first = FirstAsked(visible, FEW + 1, sees_all_runs(policy), now)
         late = counting(asks_of_overdue(free, now=now), most=MOST_COUNTED, using=using)
         asked: list[Any] = [

@@ -26,8 +26,10 @@ from timeline.models.kin import about_entity
 from timeline.models.run import TimelineRun
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
     from datetime import datetime
+
+    from timeline.hooks import Kept
 
 # Sorted, since they are part of constraints and indexes, where another order would count as a change.
 _FINAL = sorted(FINAL)
@@ -116,6 +118,10 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         held = dialect_of(self.db).words["entities_on_hold"]
         condition = f"(timeline_scheduledtask.entity_label, timeline_scheduledtask.entity_id) NOT IN ({held})"
         return cast("ScheduledTaskQuerySet", self.extra(where=[condition]))  # noqa: S610 (ours)
+
+    def taken_of(self, task_keys: Iterable[str], kept: Kept) -> ScheduledTaskQuerySet:
+        """Tasks of these kinds, without what is kept from running."""
+        return self.with_handler([key for key in task_keys if not kept.covers(key)]).with_parts(kept.parts)
 
     def with_parts(self, parts: frozenset[str]) -> ScheduledTaskQuerySet:
         """With the conditions that statements have in optional lines of these names."""

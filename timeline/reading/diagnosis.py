@@ -37,7 +37,6 @@ from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 from timeline.store.multi_query import Words, gather
-from timeline.store.task_key_stats import taken_of
 from timeline.store.triggers import missing_among
 from timeline.timing import told_time
 
@@ -255,7 +254,7 @@ def _holds(using: str) -> QuerySet[Any, Any]:
 
 def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
     """Count running and late tasks. If there is no hold, nothing is asked about holds."""
-    free = taken_of(tasks, holding, task_keys=registry.task_keys())
+    free = tasks.taken_of(registry.task_keys(), holding)
     asks: list[tuple[str, Any]] = [
         ("pending", tasks.on_their_way()),
         ("active", tasks.filter(state=State.ACTIVE)),

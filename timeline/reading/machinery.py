@@ -21,7 +21,7 @@ from timeline.lifecycle import State
 from timeline.models import Hold, Identity, LogEntry, RollUp, ScheduledTask, Sign, Total
 from timeline.reading.attention import MAX_COUNTED, Waiting, asks_of_overdue, asks_of_waiting
 from timeline.registry import registry
-from timeline.store.task_key_stats import left_out, taken_of
+from timeline.store.task_key_stats import left_out
 
 MOST: Final = 100  # Workers that are listed.
 
@@ -51,7 +51,7 @@ class Measured:
 def measure(*, now: datetime, using: str) -> Measured:
     """Look at one database: five statements."""
     tasks, patience = ScheduledTask.objects.using(using), 3 * get_settings().POLL_INTERVAL
-    free = taken_of(tasks, left_out(using=using), task_keys=registry.task_keys())
+    free = tasks.taken_of(registry.task_keys(), left_out(using=using))
     late = dict(asks_of_overdue(free, now=now))
     asks = list(enumerate(asks_of_waiting(tasks, now=now)))
     numbers = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connections
@@ -20,9 +20,6 @@ from timeline.registry import registry
 from timeline.store.floors import BEGINNING, SLACK, IndexPlace, floor_of, floors_of, note_dead
 from timeline.store.kept_statements import READY_KINDS
 from timeline.store.transactions import IN_ORDER, execute_guided
-
-if TYPE_CHECKING:
-    from timeline.models.task import ScheduledTaskQuerySet
 
 
 class LeftOut(NamedTuple):
@@ -46,11 +43,6 @@ NOTHING: Final = LeftOut()
 def left_out(*, using: str) -> LeftOut:
     """Read it."""
     return LeftOut(tuple(each.kept(using=using) for each in hooks().hindrances))
-
-
-def taken_of(tasks: ScheduledTaskQuerySet, kept: Kept, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
-    """Narrow tasks of these kinds down to those that are not left out."""
-    return tasks.with_handler([key for key in task_keys if not kept.covers(key)]).with_parts(kept.parts)
 
 
 class FirstOfKind(NamedTuple):

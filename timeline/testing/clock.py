@@ -25,7 +25,6 @@ from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
 from timeline.registry import registry
 from timeline.store.poll_queries import sign
-from timeline.store.task_key_stats import taken_of
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.present import present_test, running
 from timeline.testing.scope import AheadInTest, ClockScope, autostart
@@ -184,7 +183,7 @@ class StoryClock:
                 release_due(now=self.now, using=self.using)
                 held = on_hold(using=self.using)
             rows = ScheduledTask.objects.using(self.using).all()
-            tasks = taken_of(rows, held, task_keys=self._scope.task_keys())
+            tasks = rows.taken_of(self._scope.task_keys(), held)
             self._stage()
             ready = next((task for task in tasks.ready() if _is_free(task, self.using)), None)
             if ready is not None:

@@ -6,7 +6,6 @@ import pytest
 
 from timeline.features.holds.store import OnHold, covers, holds_over, is_any_open, on_hold, tasks_under
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
-from timeline.store.task_key_stats import taken_of
 
 pytestmark = pytest.mark.django_db
 
@@ -95,7 +94,7 @@ class TestHoldsOver:
 
         keys = ["trial.remind", "other.task"]
 
-        assert list(taken_of(ScheduledTask.objects.all(), on_hold(using="default"), task_keys=keys)) == [free]
+        assert list(ScheduledTask.objects.taken_of(keys, on_hold(using="default"))) == [free]
 
     def test_is_told_of_an_entity_of_any_text(self, held, make_task, now):
         ref = EntityRef("accounts.user", 'it\'s "7"\\ 🙂')

@@ -23,7 +23,7 @@ from timeline.admin.references import Named, actor_of, named
 from timeline.exceptions import TimelineError
 from timeline.features.holds.forms import HoldForm
 from timeline.features.holds.reading import told_hold, would_hold
-from timeline.features.holds.store import names_to_hold, queue_of, tags_of
+from timeline.features.holds.store import names_to_hold, places_of
 from timeline.models import EntityRef, Hold, Scope, exact_ref
 from timeline.models.entities import NO_ENTITY, by_label, load_entities
 from timeline.models.kin import names_of
@@ -254,7 +254,7 @@ def _over(about: About, using: str) -> Q:
     """Condition on holds that are over all that is about an entity, or over a timeline of it."""
     ref, names = about.ref, about.timelines
     keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
-    queues, tags = {queue_of(key) for key in keys}, {tag for key in keys for tag in tags_of(key)}
+    queues, tags = {places_of(key)[0] for key in keys}, {tag for key in keys for tag in places_of(key)[1]}
     over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
     over |= Q(scope=Scope.QUEUE, target__in=sorted(queues)) | Q(scope=Scope.TAG, target__in=sorted(tags))
     if not ref.label:

@@ -51,31 +51,27 @@ class OnHold:
 
     def covers(self, task_key: str, queue: str = "") -> bool:
         """Whether a kind is on hold; ``queue`` is assumed where this process does not know the kind."""
+        queue, tags = places_of(task_key, queue)
         asked = {
             (Scope.EVERYTHING.value, ""),
             (Scope.TASK.value, task_key),
             (Scope.TIMELINE.value, task_key.partition(".")[0]),
-            (Scope.QUEUE.value, queue_of(task_key, queue)),
-            *((Scope.TAG.value, tag) for tag in tags_of(task_key)),
+            (Scope.QUEUE.value, queue),
+            *((Scope.TAG.value, tag) for tag in tags),
         }
         return not asked.isdisjoint(self.targets)
 
 
-def queue_of(task_key: str, otherwise: str = "") -> str:
-    """The queue that a kind declares. Its tasks are claimed by this one, even if their rows have another."""
+def places_of(task_key: str, queue: str = "") -> tuple[str, tuple[str, ...]]:
+    """
+    The queue and the tags that a kind declares; else ``queue``, and none. Its tasks are claimed by this queue, even if their
+    rows have another.
+    """
     try:
-        return registry.task(task_key)[1].options.queue
+        options = registry.task(task_key)[1].options
     except UnknownTask:
-        return otherwise
-
-
-def tags_of(task_key: str) -> tuple[str, ...]:
-    """The tags that a kind declares; none, if this process does not know it."""
-    try:
-        tags: tuple[str, ...] = registry.task(task_key)[1].options.tags
-    except UnknownTask:
-        return ()
-    return tags
+        return queue, ()
+    return options.queue, options.tags
 
 
 def names_to_hold() -> dict[Scope, list[str]]:
@@ -84,8 +80,8 @@ def names_to_hold() -> dict[Scope, list[str]]:
     return {
         Scope.TIMELINE: sorted(definition.name for definition in registry),
         Scope.TASK: keys,
-        Scope.QUEUE: sorted({queue_of(key) for key in keys}),
-        Scope.TAG: sorted({tag for key in keys for tag in tags_of(key)}),
+        Scope.QUEUE: sorted({places_of(key)[0] for key in keys}),
+        Scope.TAG: sorted({tag for key in keys for tag in places_of(key)[1]}),
     }
 
 
@@ -164,7 +160,7 @@ def _under(hold: Hold) -> Q:
             unknown = Q(queue=hold.target) & ~Q(task_key__in=registry.task_keys())
             return Q(task_key__in=registry.task_keys(hold.target)) | unknown
         case Scope.TAG:
-            return Q(task_key__in=[key for key in registry.task_keys() if hold.target in tags_of(key)])
+            return Q(task_key__in=[key for key in registry.task_keys() if hold.target in places_of(key)[1]])
         case _:
             return ~Q(pk__in=[])  # All of them.
 
