@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from timeline.clocks import story_now
-from timeline.features.holds.store import queue_of
+from timeline.features.holds.store import places_of
 from timeline.features.maintenance.figures import BOUNDS, SIZE, merged
 from timeline.lifecycle import FINAL
 from timeline.models import Total
@@ -82,7 +82,7 @@ class MetricFamilies:
         for total in _named(measured.totals):
             self._add_total([database, total.task_key], total)
         for key, number in measured.available.items():
-            self.available.add_metric([database, key, queue_of(key)], number)
+            self.available.add_metric([database, key, places_of(key)[0]], number)
         for kind, number in measured.waiting.as_data().items():
             if kind != "endpoints":
                 self.waiting.add_metric([database, kind], number)
