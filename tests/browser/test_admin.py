@@ -399,7 +399,7 @@ class TestEveryPage:
         call = ScheduledTask.objects.get(task_key="care.call")
 
         browser.open(detail(call))
-        browser.click(".tl-trace ~ details summary")
+        browser.click(".tl-card > details summary")
 
         for line in explain(call).splitlines():
             assert line.replace(" UTC", "") in browser.text  # Which zone that is, the page says once.

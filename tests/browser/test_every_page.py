@@ -68,6 +68,9 @@ def addresses(clock, staff, make_task):
             "holds": [page("holds")],
             "hold": [page("hold", whose)],
             "people": [page("people")],
+            "take": [page("take")],  # Which takes nothing when it is opened, and leads there.
+            "hand_over": [page("hand_over", f"?item={run.pk}")],
+            "apply": [page("apply", "?timeline=shipping")],
             "plan": [page("plan"), page("plan", "?timeline=shipping")],
             "timeline": [
                 reverse("admin:timeline_scheduledtask_timeline", args=[name]) for name in ("complaint", "shipping")

@@ -188,7 +188,7 @@ class TestHoldEverythingForThisCustomer:
         agent.follow("Upcoming events")
         agent.look_up("dora@example.com")
         agent.follow("Hold…")
-        assert "1 task is open" in agent.browser.text or "2 tasks are open" in agent.browser.text
+        assert "It holds 1 task" in agent.browser.text or "It holds 2 tasks" in agent.browser.text
 
         agent.browser.type("#id_reason", "a dispute" + Keys.ENTER)
         agent.browser.wait_for(".tl-held-note")
