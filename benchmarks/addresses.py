@@ -57,6 +57,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{site}people": ["", "?machine=booking"],
         f"{site}plan": ["", "?timeline=trial", "?timeline=owned", "?timeline=booking"],
         f"{site}apply": ["?timeline=trial", "?timeline=booking"],
+        f"{site}hand_over": [f"?item={run.pk}"],
         f"{site}say": [f"?run={run.pk}&moves={run.moves}&event=operator.resolved"],
         f"{site}what_if": ["?label=accounts.user&id=4711"],
         f"{site}matching": ["", "?timeline=trial", "?state=discarded", "?state=discarded&action=redrive", "?action=cancel",
@@ -111,6 +112,9 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
 
 # Those that only change something, and those of Django's that hold nothing of ours.
 NOT_READ: Final = {
+    "hand-over",
+    "take",
+    "timeline_scheduledtask_take",
     *(
         "task-cancel",
         "task-move",
