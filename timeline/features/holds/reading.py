@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from timeline.features.holds.store import holds_over, over_these, tasks_under
-from timeline.lifecycle import State
+from timeline.lifecycle import OPEN, State
 from timeline.models import Hold, Then
 from timeline.reading.attention import Ask, counts_of, told_count
 from timeline.store.bounded_counts import Counted
@@ -71,9 +71,12 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
 
 def would_hold(visible: ScheduledTaskQuerySet, holds: Sequence[Hold], *, now: datetime) -> str:
     """Say how many tasks holds that are not made would hold, of those that who looks may see. One statement."""
-    tasks = tasks_under(holds, visible.open().exclude(state=State.ACTIVE))
-    soon = tasks.filter(scheduled_at__lt=now + _SOON)
-    counts = counts_of([Ask("all", tasks), Ask("soon", soon)], using=visible.db)
+    tasks = tasks_under(holds, visible)
+    # Of each state apart, in the order of the index that ends the count as soon as there are enough.
+    parts = [tasks.filter(state=state).in_order() for state in sorted(OPEN - {State.ACTIVE})]
+    soon = [part.filter(scheduled_at__lt=now + _SOON) for part in parts]
+    asks = [*(Ask("all", part) for part in parts), *(Ask("soon", part) for part in soon)]
+    counts = counts_of(asks, using=visible.db)
     several, few = (counts.get(name, Counted()).count for name in ("all", "soon"))
     said = ngettext("It holds %(count)s task", "It holds %(count)s tasks", several) % {"count": told_count(several)}
     if not several:
