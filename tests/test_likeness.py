@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.likeness import cause_in
+from timeline.likeness import cause_in, headline
 
 
 class TestCauseIn:
@@ -32,3 +32,13 @@ class TestCauseIn:
     )
     def test_is_none_where_that_says_too_little(self, error):
         assert cause_in(error) == ""
+
+
+class TestHeadline:
+    def test_names_nobody_and_no_module(self):
+        error = "project.mails.MailRefused: No mail is taken for ben@example.com: the mailbox is full\nand more"
+
+        assert headline(error) == "MailRefused: No mail is taken for …: the mailbox is full"
+
+    def test_of_what_is_no_error_is_its_first_line(self):
+        assert headline("said no\ntwice") == "said no"

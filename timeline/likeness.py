@@ -28,6 +28,15 @@ def constant(message: str) -> str:
     return " ".join(text.split())
 
 
+def headline(error: str) -> str:
+    """
+    What an error that is stored on a row says for several tasks: its class without the module, and its first line with ``…``
+    for what changes from one to the next, such as an address.
+    """
+    kind, colon, message = error.partition("\n")[0].partition(": ")
+    return f"{kind.rpartition('.')[2]}: {constant(message).replace('#', '…')}" if colon else error.partition("\n")[0]
+
+
 def cause_in(error: str) -> str:
     """
     What an error that is stored on a row (``class: message``) has in common with the same error of other tasks. Empty: too

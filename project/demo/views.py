@@ -96,13 +96,15 @@ def _set_clock(request: HttpRequest, clock: SettableClock) -> dict[str, str]:
 
 
 def _break_mail(_request: HttpRequest, _clock: SettableClock) -> dict[str, str]:
+    """The operator looks where failures come up."""
     let_be_down(not sign_of_outage().exists())
-    return {}
+    return {"operator": reverse("admin:timeline_scheduledtask_attention")}
 
 
 def _kill(_request: HttpRequest, _clock: SettableClock) -> dict[str, str]:
+    """The operator looks where it shows that nobody polls, and then that somebody does again."""
     wish().touch()
-    return {}
+    return {"operator": reverse("admin:timeline_scheduledtask_health")}
 
 
 def _pay(_request: HttpRequest, _clock: SettableClock) -> dict[str, str]:

@@ -135,7 +135,7 @@ class TestCauses:
             ("care.call", 3),
             ("care.greet", 1),
         ]
-        assert cause.message == FULL.format(4)
+        assert cause.message == "SMTPException: … the mailbox of … is full"
         assert cause.oldest == "5\xa0hours"
 
     def test_are_several_where_the_message_has_no_fixed_words(self, operator, about, order):

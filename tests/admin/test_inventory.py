@@ -98,6 +98,16 @@ class TestAll:
         assert "in shadow" in page
         assert "machine" in page
 
+    def test_says_when_the_next_task_of_each_is_due(self, operator, about, order):
+        for hours in (30, 5, 50):
+            about(order, hours)
+        about(order, 2, state=State.CANCELLED)
+
+        assert 'next task <time datetime="2026-03-01T14:00:00+00:00">Sun 2026-03-01 14:00</time>' in text_of(
+            operator.get(INVENTORY)
+        )
+        assert "next task 2026-03-01 14:00" in text_of(operator.get(CARE))
+
     def test_can_show_those_alone_that_a_clock_starts(self, operator):
         with only_timelines(Nightly, Care):
             every, few = (text_of(operator.get(INVENTORY, given)) for given in ({}, {"starts": "clock"}))
@@ -158,7 +168,7 @@ class TestAll:
             assert "There are no timelines." in text_of(operator.get(INVENTORY))
 
     def test_takes_as_many_statements_for_many_tasks(self, operator, rows, about, order, django_assert_num_queries):
-        with django_assert_num_queries(7) as few:
+        with django_assert_num_queries(8) as few:
             operator.get(INVENTORY)
         for _ in range(20):
             about(order, state=State.DISCARDED)
@@ -253,7 +263,7 @@ class TestOne:
         assert operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["nothing"])).status_code == 404
 
     def test_takes_as_many_statements_for_many_tasks(self, operator, rows, about, order, django_assert_num_queries):
-        with django_assert_num_queries(9) as few:
+        with django_assert_num_queries(10) as few:
             operator.get(CARE)
         for _ in range(20):
             about(order, state=State.DISCARDED)

@@ -24,6 +24,7 @@ from timeline.features.machines.lines import PersonLines, WaitingPerson
 from timeline.features.machines.people import FirstAsked, tasks_resting
 from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
+from timeline.likeness import headline
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.policy import Action
 from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, told_waits
@@ -228,9 +229,9 @@ class AttentionPages(Pages):
         for each in letters:
             group = urlencode({"group": each.group})
             links = [(_("Run again…"), f"{self.address('redrive')}?{group}")] if may_redrive and each.group else []
-            text = (
-                f"{_tasks(each.count)}: {_short(reader.shown(each.sample).error or reader.shown(each.sample).reason)}"
-            )
+            shown = reader.shown(each.sample)
+            said = headline(shown.error) if each.count > 1 else shown.error
+            text = f"{_tasks(each.count)}: {_short(said or shown.reason)}"
             where = f"{self.address('dead')}?{group}"
             lines.append(
                 Line(called(each.task_key), where, text, None, each.first_at, pgettext("timeline", "since"), links)

@@ -16,6 +16,7 @@ from django.utils.translation import ngettext
 from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader
 from timeline.exceptions import UnknownTask
+from timeline.likeness import headline
 from timeline.policy import Action
 from timeline.reading.dead_letters import Cause, DeadLetters, failures_by_hour
 from timeline.registry import registry
@@ -86,7 +87,7 @@ def shown_causes(
         found.append(
             ShownCause(
                 cause,
-                latest.message.partition("\n")[0],
+                headline(latest.message) if cause.count > 1 else latest.message.partition("\n")[0],
                 kinds,
                 f"?{urlencode({'cause': cause.key})}",
                 timesince(cause.first.first_at, now),

@@ -263,12 +263,17 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 def answer(items: Sequence[Item], *, holds: Sequence[Hold], now: datetime, zone: tzinfo) -> str:
     """Say in one line what is next of all items, and whether it is on hold."""
     ahead = in_order((item for item in items if item.at is not None and item.is_ahead), now)
-    held = _told_held(ahead[0] if ahead else None, holds)
     if not ahead or ahead[0].at is None:
         said = _("Nothing is ahead.")
-        return f"{said} {held}"
+        return f"{said} {_told_held(None, holds)}"
     item, at = ahead[0], ahead[0].at
-    task = item.lane or item.called.title or item.full_key
+    held, task = _told_held(item, holds), item.lane or item.called.title or item.full_key
+    if item.held:
+        return _("Next: %(task)s, due %(at)s, but %(held)s.") % {
+            "task": task,
+            "at": _in_days(at, now, zone),
+            "held": item.held,
+        }
     if item.state == State.ACTIVE:
         said = _("Now: %(task)s is running.") % {"task": task}
     else:
@@ -282,9 +287,9 @@ def _told_held(item: Item | None, holds: Sequence[Hold]) -> str:
     own = held_in_words(hold for hold in holds if hold.scope in (Scope.ENTITY, Scope.EVERYTHING))
     if item is not None and item.group and not item.held and own:
         return _("Its own tasks: %(held)s.") % {"held": own}
-    if said := item.held if item else own:
-        return f"{capfirst(said)}."
-    return _("Held: a part of it.") if holds else _("Held: no.")
+    if own:
+        return f"{capfirst(own)}."
+    return _("Held: a part of it.") if holds and item is not None else _("Held: no.")
 
 
 def _in_days(at: datetime, now: datetime, zone: tzinfo) -> str:

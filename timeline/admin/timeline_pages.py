@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -20,8 +20,8 @@ from timeline.dialects import dialect_of
 from timeline.features.machines.pictures import machine_picture
 from timeline.features.plans.drift_query import look_at_oldest
 from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots, told_there
-from timeline.lifecycle import ReasonCode
-from timeline.models import TimelineRun
+from timeline.lifecycle import ReasonCode, State
+from timeline.models import ScheduledTask, TimelineRun
 from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
 from timeline.reading.last_runs import LastRun, last_runs
@@ -29,6 +29,7 @@ from timeline.reading.picture_shapes import Chip
 from timeline.reading.tallies import tallies
 from timeline.reading.timeline_pictures import starts_of, timeline_picture
 from timeline.registry import registry
+from timeline.store.bounded_counts import counted_apart
 from timeline.store.multi_query import Words
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Line(NamedTuple):
     """
     A timeline in the table of all; None for ``runs`` and ``last``: they are not told, for ``next_at``: no clock starts it.
 
-    ``orphans``: open tasks that its code does not have any more.
+    ``orphans``: open tasks that its code does not have any more. ``due_at``: of its first task ahead; None: there is none.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Line(NamedTuple):
     orphans: Amount | None
     next_at: datetime | None
     next_there: str
+    due_at: datetime | None
 
 
 class ToldRun(NamedTuple):
@@ -84,9 +86,10 @@ class TimelinePages(Pages):
         counted = self._counted(request, known, now, reasons=False, there=there)
         following = next_runs(known, using=self.alias)
         last = last_runs([definition.name for definition in known], using=self.alias) if counted.runs else {}
+        due = self._next_due(known) if counted.runs else {}
         told = {name: self._told_run(request, run) for name, run in last.items()}
         context = {
-            "lines": [self._line(each, counted, following.get(each.name, Next()), told, now) for each in known],
+            "lines": [self._line(each, counted, following.get(each.name, Next()), told, due, now) for each in known],
             "with_runs": bool(counted.runs),
             "chosen": chosen,
             "choices": [("", pgettext("timeline", "All")), (BY_CLOCK, _("By the clock only"))],
@@ -113,6 +116,7 @@ class TimelinePages(Pages):
             "runs": counted.runs.get(name),
             "last": self._told_run(request, LastRun(ended[0], 0)) if ended and counted.runs else None,
             "orphans": counted.orphans.get(name),
+            "due_at": self._next_due([definition]).get(name) if counted.runs else None,
             "oldest": look_at_oldest(definition, most=OLDEST, now=now, using=self.alias) if counted.runs else None,
             "of_timeline": self._list(timeline=name),
         }
@@ -146,8 +150,26 @@ class TimelinePages(Pages):
             failed = Chip(said, "failed", self._list(timeline=name, state="discarded"), f"{said}, {name}")
         return ToldRun(last.run.ended_at, Reader(policy_of(request), request.user).end_of(last.run), failed)
 
+    def _next_due(self, known: Iterable[Definition]) -> dict[str, datetime]:
+        """When the first task of each timeline is due that waits for its time: one look in an index for each kind."""
+        tasks = ScheduledTask.objects.using(self.alias)
+        asks = [
+            (each.name, tasks.filter(task_key=each.task_key(name), state=state).order_by("scheduled_at"))
+            for each in known
+            for name in each.tasks
+            for state in (State.RETRYABLE, State.SCHEDULED)
+        ]
+        found = counted_apart(asks, most=1, using=self.alias)
+        return {name: counted.first_at for name, counted in found.items() if counted.first_at is not None}
+
     def _line(
-        self, definition: Definition, counted: Tallies, following: Next, last: Mapping[str, ToldRun], now: datetime
+        self,
+        definition: Definition,
+        counted: Tallies,
+        following: Next,
+        last: Mapping[str, ToldRun],
+        due: Mapping[str, datetime],
+        now: datetime,
     ) -> Line:
         next_at = (following.begins_at or next_slot(definition.recurring, now=now)) if definition.recurring else None
         return Line(
@@ -164,6 +186,7 @@ class TimelinePages(Pages):
             orphans=counted.orphans.get(definition.name),
             next_at=next_at,
             next_there=_there(definition, next_at),
+            due_at=due.get(definition.name),
         )
 
     def _of_task(self, key: str, counted: Tallies) -> Iterator[Chip]:

@@ -36,9 +36,16 @@ def held_in_words(holds: Iterable[Hold]) -> str:
 
 
 def held_until(tasks: Sequence[ScheduledTask], found: Sequence[Hold] | None, *, using: str) -> dict[UUID, str]:
-    """Say in a few words until when tasks are on hold. ``found``: what ``some_open`` has."""
+    """
+    Say in a few words until when tasks are on hold; a hold that ends before a task is due does not keep it. ``found``: what
+    ``some_open`` has.
+    """
     over = holds_over(tasks, using=using) if found is None else over_these(tasks, found, using=using)
-    return {task_id: held_in_words(holds) for task_id, holds in over.items()}
+    keeping = {
+        task.pk: [hold for hold in over.get(task.pk, ()) if hold.until is None or hold.until > task.scheduled_at]
+        for task in tasks
+    }
+    return {task_id: held_in_words(holds) for task_id, holds in keeping.items() if holds}
 
 
 def told_of(task: ScheduledTask, *, people: bool, using: str) -> Iterator[str]:

@@ -150,6 +150,10 @@ if (parts.length) {
       location.reload(); // It has other parts now: which of them is which, nobody knows.
     } else {
       parts.forEach((part, at) => liken(part, fresh[at]));
+      const [bar, counted] = [document, page].map((each) => each.querySelector(".tl-bar-nav"));
+      if (bar && counted) {
+        liken(bar, counted); // So that its counts are those of what is shown below it.
+      }
       seen = version;
       say("");
     }
