@@ -55,7 +55,7 @@ def run_what_is_ready():
     ready = ready_kinds(["closing.close"], using="default").get("closing.close")
     if ready is None:
         return
-    given = {"priority": ready.priority, "since": ready.place, "on_hold": ready.on_hold}
+    given = {"priority": ready.priority, "since": ready.place, "parts": ready.parts}
     attempts = begin_ready(task_key="closing.close", most=2, clock=lambda: now, using="default", **given)
     run_begun(attempts, clock=timezone.now, using="default")
 
