@@ -107,7 +107,7 @@ class TestTitles:
         page = text_of(operator.get(DEAD))
 
         assert f'?group={"1" * 16}" title="{DOC}">{TITLE}</a>' in page
-        assert page.count(TITLE) == 2
+        assert page.count(TITLE) == 3  # Of the cause, its kind, and of those that will try again.
 
     def test_name_what_would_be(self, operator, run, order, settings):
         settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["order.seen"]}
@@ -126,7 +126,7 @@ class TestTitles:
 
         page = text_of(operator.get(reverse("admin:timeline_scheduledtask_health")))
 
-        assert f"1 task {TITLE} (welcome.greet) was discarded" in page
+        assert f"1 task {TITLE} (welcome.greet) failed for good within 24 hours" in page
 
 
 class TestTitlesOfNames:

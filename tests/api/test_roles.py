@@ -17,7 +17,7 @@ from tests.resting import recorded, resting
 from timeline import Timeline, approval, at, task
 from timeline.features.bulk_actions.poll import begin_bulk  # of bulk_actions
 from timeline.lifecycle import State
-from timeline.models import BulkAction, Event, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import BulkAction, Event, Hold, LogEntry, ScheduledTask, StepRecord, Taking, TimelineRun
 from timeline.shortcuts import emit, hold
 from timeline.testing import only_timelines
 
@@ -62,6 +62,8 @@ RULES = {
     ("POST", "/dead-letters/{group}/redrive/"): Rule(sees=True, permission="redrive_scheduledtask"),
     ("POST", "/tasks/{id}/approve/"): Rule(sees=True, permission="decide_scheduledtask"),
     ("POST", "/tasks/{id}/reject/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("POST", "/waiting/{id}/take/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("POST", "/waiting/{id}/hand-over/"): Rule(sees=True, permission="decide_scheduledtask", status=400),  # To nobody.
     ("GET", "/holds/"): Rule(sees=False),
     ("POST", "/holds/"): Rule(sees=False, permission="hold_tasks", status=201),
     ("POST", "/holds/{id}/release/"): Rule(sees=False, permission="hold_tasks", shown_with=("view_hold", "hold_tasks")),
@@ -115,7 +117,7 @@ def fingerprint():
     """All rows of ours as they are in the database: as it gives them, which is quick, and done for each role."""
     quote, rows = connection.ops.quote_name, []
     with connection.cursor() as cursor:
-        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord, Hold, BulkAction):
+        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord, Hold, BulkAction, Taking):
             table, key = map(quote, (model._meta.db_table, model._meta.pk.column))
             cursor.execute(f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608 (names of Django's)
             rows.append(cursor.fetchall())
@@ -147,7 +149,7 @@ def ask(person, ada, about, clock):
         state = State.DISCARDED if "redrive" in path else State.SCHEDULED
         if path.endswith(STEPS):
             row = resting(about, "account.call", ada, in_doubt="go-on" not in path, payload={"word": "secret"})
-        elif path.endswith(("/approve/", "/reject/")):
+        elif path.endswith(("/approve/", "/reject/", "/take/", "/hand-over/")):
             emit("refund.asked", ada)
             row = ScheduledTask.objects.get(task_key="refunding.refund")
         else:
@@ -157,6 +159,7 @@ def ask(person, ada, about, clock):
         keys = {
             "tasks/bulk/{id}": asked.pk,  # of bulk_actions
             "tasks/{id}": row.pk,
+            "waiting/{id}": row.pk,
             "holds/{id}": hold(task="account.call", reason="a reason that is kept").pk,
         }
         key = next((key for known, key in keys.items() if known in path), ada.pk)
@@ -197,6 +200,8 @@ def body_of(path, ada):
         "/entities/{label}/{id}/preview/": {"anchors": {"trial_ends_at": "2027-01-01T00:00:00Z"}},
         "/holds/": {"scope": "timeline", "target": "account"},
     }
+    if "/waiting/" in path:
+        return {"to": "nobody@example.com"} if path.endswith("/hand-over/") else {}
     if "events" in path:
         return {"name": "user.created", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
     if path.endswith("/preview/"):

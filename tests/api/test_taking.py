@@ -101,4 +101,4 @@ class TestTitles:
         emit("identity.sent", ada)
         [machine] = clerk.get(f"entities/accounts.user/{ada.pk}/tasks/").json()["machines"]
 
-        assert (machine["asked"], machine["titles"]) == (["identity.kept"], {"identity.kept": "It is fine"})
+        assert (machine["asked"], machine["buttons"]) == (["identity.kept"], {"identity.kept": "It is fine"})

@@ -103,6 +103,14 @@ class TestTitlesOfNames:
         with translation.override("de"):
             assert definition.titled("order.returned") == "Ja (order.returned)"
 
+    def test_are_inherited_though_a_class_has_other_events(self):
+        class Heir(named({"order.returned": "it came back"})):
+            name = "heir"
+            starts_on = "order.sold"
+            exits = {}
+
+        assert Heir.definition.title_of("order.returned") == "it came back"
+
     def test_are_of_states_and_events_of_a_machine_too_which_may_be_members_of_an_enum(self):
         class Door(Machine):
             entity = "testapp.Order"

@@ -45,7 +45,7 @@ class TestOutput:
         assert "  ── jetzt: 20" in shown
         assert "  trial.expire              geplant\n" in shown
         assert "absehbar: 2 Tage nach Erledigung von expire" in " ".join(shown.split())
-        assert ", mit dem Ereignis user.created." in shown
+        assert ", mit dem Ereignis Ein Konto wurde eröffnet (user.created)." in " ".join(shown.split())
 
     def test_of_the_doctor_is_german_and_its_data_is_not(self, db, capsys):
         sign_of_poller(using="default")

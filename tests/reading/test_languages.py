@@ -54,7 +54,11 @@ class TestExplain:
         assert "5 days before trial_ends_at" in told("trial.remind", "en")
 
     def test_names_the_event_in_the_present_language(self, told):
-        assert told("trial.remind", "de").splitlines()[0].endswith(", mit dem Ereignis user.created.")
+        assert (
+            told("trial.remind", "de")
+            .splitlines()[0]
+            .endswith(", mit dem Ereignis Ein Konto wurde eröffnet (user.created).")
+        )
 
     def test_tells_the_reasons_of_the_system_in_the_present_language(self, prolonged):
         with translation.override("de"):
