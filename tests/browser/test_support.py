@@ -162,7 +162,7 @@ class TestIsAnythingStuck:
         agent.follow("Upcoming events")
         agent.follow("Health")
 
-        assert "What is due is run; something waits for you." in agent.browser.text
+        assert "What is due is run, but this is not as it should be:" in agent.browser.text
         assert "2 tasks Remind that the trial ends (trial.remind) failed for good" in agent.browser.text
         assert agent.row("overdue").endswith("0")
         assert agent.row("left by lost workers").endswith("0")
