@@ -4,8 +4,8 @@ Where features take part in the life of a task. The core asks here, and imports 
 A feature is a folder below ``timeline/features/`` that is named in ``FEATURES``. What it declares about definitions stands in
 its module ``rules`` (a ``Rules``, asked when a class is declared, before models are there). What it does with rows stands in
 its module ``hooks`` (a ``Hooks``). What people meet of it stands in modules that ``of_features`` names. It may have any of
-these, or none. Each field is a tuple of functions; the core calls
-those of all features, in the order of ``FEATURES``. ``now`` is story time, and ``using`` the alias of the database.
+these, or none. Each field is a tuple of functions; the core calls those of all features, in the order of ``FEATURES``.
+``now`` is story time, and ``using`` the alias of the database.
 """
 
 from __future__ import annotations

@@ -11,13 +11,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from tests.webhooks.test_admin import ADD, admin_client, given, person_of_staff  # noqa: F401 (fixtures)
+from tests.webhooks import test_admin as admin
+from tests.webhooks.test_admin import ADD, given
 from tests.webhooks.test_sending import deliver, told_order
 from timeline.ids import uuid7
 from timeline.models import ScheduledTask
 from timeline.webhooks.disabling import disable
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint, State
 from timeline.webhooks.shares import charts_of, shares_of
+
+admin_client, person_of_staff = admin.admin_client, admin.person_of_staff  # Fixtures.
 
 MOST_QUERIES = 12
 
@@ -69,7 +72,7 @@ def told(endpoint_for, receiver):
 
 class TestEachPage:
     @pytest.mark.parametrize("page", ["endpoints", "endpoint", "replay", "deliveries", "delivery"])
-    def test_has_the_bar_with_webhooks_as_the_present_one(self, page, admin_client, told):  # noqa: F811
+    def test_has_the_bar_with_webhooks_as_the_present_one(self, page, admin_client, told):
         said = admin_client.get(pages_of(told["bad"])[page]).content.decode()
 
         here = f'<li><a href="{at("endpoint", "changelist")}" aria-current="page">Webhooks'
@@ -79,7 +82,7 @@ class TestEachPage:
         assert "Times are those of UTC." in said
 
     @pytest.mark.parametrize("page", ["endpoints", "endpoint", "deliveries", "delivery"])
-    def test_asks_as_much_of_many_as_of_few(self, page, admin_client, told, clock):  # noqa: F811
+    def test_asks_as_much_of_many_as_of_few(self, page, admin_client, told, clock):
         where = pages_of(told["bad"])[page]
 
         def look():
@@ -97,7 +100,7 @@ class TestEachPage:
 
         assert few == look() <= MOST_QUERIES
 
-    def test_has_no_bar_for_who_may_open_none_of_its_pages(self, client, told, person_of_staff):  # noqa: F811
+    def test_has_no_bar_for_who_may_open_none_of_its_pages(self, client, told, person_of_staff):
         person_of_staff.user_permissions.set(Permission.objects.filter(codename="view_delivery"))
         client.force_login(person_of_staff)
 
@@ -109,7 +112,7 @@ class TestEachPage:
 
 
 class TestTheLists:
-    def test_lead_to_each_other_who_may_see_both(self, client, admin_client, told, person_of_staff):  # noqa: F811
+    def test_lead_to_each_other_who_may_see_both(self, client, admin_client, told, person_of_staff):
         lists = [at("endpoint", "changelist"), at("delivery", "changelist")]
         link = '<a class="tl-button" href="{}">'
 
@@ -124,7 +127,7 @@ class TestTheLists:
 
 
 class TestTheListOfDeliveries:
-    def test_looks_through_the_latest_and_says_so(self, admin_client, told, clock, monkeypatch):  # noqa: F811
+    def test_looks_through_the_latest_and_says_so(self, admin_client, told, clock, monkeypatch):
         monkeypatch.setattr("timeline.webhooks.admin_deliveries.LOOKED", 3)
         oldest = told["good"].deliveries.get()
         for endpoint in (told["good"], told["bad"]):
@@ -153,7 +156,7 @@ class TestTheListOfDeliveries:
 
 
 class TestTheListOfEndpoints:
-    def test_has_those_in_trouble_first(self, admin_client, endpoint_for, clock):  # noqa: F811
+    def test_has_those_in_trouble_first(self, admin_client, endpoint_for, clock):
         named = {name: endpoint_for("told", description=name) for name in ("fine", "gone", "off", "paused", "shaky")}
         disable(named["gone"], Disabled.GONE, now=clock.now, using="default")
         disable(named["off"], Disabled.OPERATOR, now=clock.now, using="default")
@@ -167,7 +170,7 @@ class TestTheListOfEndpoints:
         assert "7 failures since 2026" in said
         assert "it answered 410: gone" in said
 
-    def test_says_how_much_has_arrived(self, admin_client, told, clock):  # noqa: F811
+    def test_says_how_much_has_arrived(self, admin_client, told, clock):
         written(told["good"], states=[State.DELIVERED] * 3 + [State.FAILED], created_at=clock.now)
         written(told["good"], states=[State.FAILED] * 5, created_at=clock.now - timedelta(hours=25))
 
@@ -217,7 +220,7 @@ class TestTheCharts:
         assert [(row.good, row.bad) for row in week.rows] == [(2, 1), (0, 1)]
         assert day.cut == week.cut == ""
 
-    def test_say_which_were_counted_where_there_are_very_many(self, admin_client, told, clock, monkeypatch):  # noqa: F811
+    def test_say_which_were_counted_where_there_are_very_many(self, admin_client, told, clock, monkeypatch):
         monkeypatch.setattr("timeline.webhooks.shares.MOST", 4)
         written(told["good"], states=[State.FAILED] * 5, created_at=clock.now - timedelta(days=2))
         written(told["good"], states=[State.DELIVERED] * 2, created_at=clock.now)
@@ -234,14 +237,14 @@ class TestTheCharts:
 
 
 class TestTopics:
-    def test_are_boxes_with_titles_and_those_chosen_are_marked(self, admin_client, told):  # noqa: F811
+    def test_are_boxes_with_titles_and_those_chosen_are_marked(self, admin_client, told):
         said = admin_client.get(at("endpoint", "change", told["good"].pk)).content.decode()
 
         assert 'value="told" checked> Everything that it tells <code>told</code>' in said
         assert 'value="task.completed" checked' in said
         assert 'value="told.done"> done' in said
 
-    def test_that_are_not_told_any_more_stay_until_somebody_takes_them_away(self, admin_client, told):  # noqa: F811
+    def test_that_are_not_told_any_more_stay_until_somebody_takes_them_away(self, admin_client, told):
         where = at("endpoint", "change", told["good"].pk)
         Endpoint.objects.filter(pk=told["good"].pk).update(topics=["told", "told.renamed"])
 
@@ -254,7 +257,7 @@ class TestTopics:
         assert "told.renamed" in refused.context["adminform"].errors["topics"][0]
         assert Endpoint.objects.get(pk=told["good"].pk).topics == ["told", "task.discarded.told"]
 
-    def test_are_needed(self, admin_client, clock):  # noqa: F811
+    def test_are_needed(self, admin_client, clock):
         answer = admin_client.post(reverse(ADD), given("https://receiver.example.com/", []))
 
         assert answer.context["adminform"].errors["topics"][0] == "Choose at least one topic."
@@ -264,7 +267,7 @@ class TestTheBody:
     def page(self, client, delivery):
         return client.get(at("delivery", "change", delivery.pk)).content.decode()
 
-    def test_is_indented_and_escaped(self, admin_client, told):  # noqa: F811
+    def test_is_indented_and_escaped(self, admin_client, told):
         delivery = told["bad"].deliveries.get()
         Delivery.objects.filter(pk=delivery.pk).update(body=json.dumps({"type": "<b>", "data": {"id": 1}}))
 
@@ -275,7 +278,7 @@ class TestTheBody:
         assert "<b>" not in said
         assert delivery.message_id in said
 
-    def test_is_cut_where_it_is_long_and_that_is_said(self, admin_client, told):  # noqa: F811
+    def test_is_cut_where_it_is_long_and_that_is_said(self, admin_client, told):
         delivery = told["bad"].deliveries.get()
         Delivery.objects.filter(pk=delivery.pk).update(body="x" * 12_345)
 
@@ -286,13 +289,13 @@ class TestTheBody:
         assert "2,345 more characters are not shown." in said
 
     @pytest.mark.parametrize("body", ["[" * 30_000, '"\\ud800"', "9" * 6_000, "no json"])
-    def test_that_cannot_be_read_is_shown_as_it_is(self, body, admin_client, told):  # noqa: F811
+    def test_that_cannot_be_read_is_shown_as_it_is(self, body, admin_client, told):
         delivery = told["bad"].deliveries.get()
         Delivery.objects.filter(pk=delivery.pk).update(body=body)
 
         assert body[:30].replace('"', "&quot;") in self.page(admin_client, delivery)
 
-    def test_is_sent_again_from_its_page(self, admin_client, told, receiver):  # noqa: F811
+    def test_is_sent_again_from_its_page(self, admin_client, told, receiver):
         delivery = told["good"].deliveries.first()
         page = self.page(admin_client, delivery)
         assert f'name="_selected_action" value="{delivery.pk}"' in page
@@ -306,7 +309,7 @@ class TestTheBody:
 
 
 class TestAttempts:
-    def test_are_in_order_and_the_state_is_in_words(self, admin_client, told, clock):  # noqa: F811
+    def test_are_in_order_and_the_state_is_in_words(self, admin_client, told, clock):
         clock.advance(minutes=10)
         deliver()
 
@@ -317,7 +320,7 @@ class TestAttempts:
 
 
 class TestWhatADeliveryTellsOf:
-    def test_is_linked_from_there_and_back(self, admin_client, told):  # noqa: F811
+    def test_is_linked_from_there_and_back(self, admin_client, told):
         [first, other] = Delivery.objects.order_by("pk")
         entity = reverse("admin:timeline_scheduledtask_entity")
         query = f"label={first.entity_label}&id={first.entity_id}"
@@ -330,7 +333,7 @@ class TestWhatADeliveryTellsOf:
         assert "Told to 2 endpoints" in back
         assert at("delivery", "change", first.pk) in back
 
-    def test_is_the_task_that_has_ended(self, admin_client, told, clock):  # noqa: F811
+    def test_is_the_task_that_has_ended(self, admin_client, told, clock):
         told_order("told.seen", "told.quiet")
         clock.advance(hours=2)
         deliver()
@@ -345,7 +348,7 @@ class TestWhatADeliveryTellsOf:
         assert "Told to 1 endpoint<" in back
         assert at("delivery", "change", delivery.pk) in back
 
-    def test_is_linked_to_nobody_who_may_not_see_it(self, client, told, clock, person_of_staff):  # noqa: F811
+    def test_is_linked_to_nobody_who_may_not_see_it(self, client, told, clock, person_of_staff):
         """Who may see tasks sees no deliveries of them without that right, and the other way round."""
         told_order("told.seen", "told.quiet")
         clock.advance(hours=2)

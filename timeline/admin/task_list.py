@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.list_query import ALL, ENDED, OPEN_ONES, OVERDUE, Key, PayloadValue, Question, in_bands, is_overdue
-from timeline.admin.list_words import REASONS, state_of, state_titles
 from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import Called, Named, called, names_of
+from timeline.admin.state_words import REASONS, state_of, state_titles
 from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
 from timeline.lifecycle import ReasonCode

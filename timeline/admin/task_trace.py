@@ -8,14 +8,14 @@ from itertools import pairwise
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
+from timeline.admin.state_words import FAILED_FOR_GOOD
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry
 from timeline.reading.reason_texts import retold, told_reason
-from timeline.told_times import how_long
+from timeline.told_times import how_long, told_time
 
 if TYPE_CHECKING:
     from django.http import QueryDict
@@ -29,7 +29,7 @@ _LEAST: Final = 6  # Of a bar.
 _ENDS: Final[dict[str, StrPromise]] = {
     State.COMPLETED: pgettext_lazy("timeline", "completed"),
     State.RETRYABLE: gettext_lazy("failed, will try again"),
-    State.DISCARDED: gettext_lazy("failed for good"),
+    State.DISCARDED: FAILED_FOR_GOOD,
     State.CANCELLED: pgettext_lazy("timeline", "cancelled"),
     State.SCHEDULED: gettext_lazy("given back"),
     State.AVAILABLE: gettext_lazy("given back"),
@@ -151,7 +151,7 @@ def _points(entries: Iterable[LogEntry], timeline: str) -> Iterator[TraceRow]:
         if entry.from_state == entry.to_state:
             what = changed(entry)
             if moved := entry.detail.get("scheduled_at"):
-                what = _("moved to %(at)s") % {"at": _told(datetime.fromisoformat(moved))}
+                what = _("moved to %(at)s") % {"at": told_time(datetime.fromisoformat(moved))}
         elif State.ACTIVE in (entry.from_state, entry.to_state) or not entry.reason_code:
             continue
         else:
@@ -175,10 +175,6 @@ def _ahead(task: ScheduledTask, now: datetime) -> Iterator[TraceRow]:
         return
     what = pgettext("timeline", "next try") if task.attempt else pgettext("timeline", "due")
     yield TraceRow(task.scheduled_at, task.scheduled_at, what, task.state, is_ahead=True)
-
-
-def _told(at: datetime) -> str:
-    return f"{timezone.localtime(at):%Y-%m-%d %H:%M}"
 
 
 def _placed(rows: Sequence[TraceRow]) -> list[TraceRow]:
@@ -206,8 +202,7 @@ def compared(attempts: Sequence[AttemptLine], asked: QueryDict) -> Compared | No
     failed = {attempt.number: attempt for attempt in attempts if attempt.error or attempt.is_hidden}
     if len(failed) < 2:
         return None
-    last = list(failed)[-2:]
-    named = [asked.get(name, "") for name in ("one", "other")]
-    found = [int(text) if text.isascii() and text.isdigit() and int(text[:9]) in failed else None for text in named]
-    one, other = (last[place] if number is None else number for place, number in enumerate(found))
-    return Compared((failed[one], failed[other]), list(failed), is_asked=any(number is not None for number in found))
+    by_text = {str(number): attempt for number, attempt in failed.items()}
+    found = [by_text.get(asked.get(name, "")) for name in ("one", "other")]
+    one, other = (attempt or last for attempt, last in zip(found, list(failed.values())[-2:], strict=True))
+    return Compared((one, other), list(failed), is_asked=any(found))

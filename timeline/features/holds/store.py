@@ -51,6 +51,8 @@ class OnHold:
 
     def covers(self, task_key: str, queue: str = "") -> bool:
         """Whether a kind is on hold; ``queue`` is assumed where this process does not know the kind."""
+        if not self.targets:
+            return False
         queue, tags = places_of(task_key, queue)
         asked = {
             (Scope.EVERYTHING.value, ""),

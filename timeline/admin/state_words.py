@@ -1,4 +1,4 @@
-"""How the list speaks of states and reasons: in plain words, beside the names that rows and the API have."""
+"""How pages speak of states and reasons: in plain words, beside the names that rows and the API have."""
 
 from __future__ import annotations
 
