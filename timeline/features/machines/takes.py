@@ -93,7 +93,8 @@ def hand_over(item: Item, *, to: str, policy: TimelinePolicy, actor: str, now: d
         AlreadyTaken: if somebody else took it at the same moment.
     """
     users = get_user_model()
-    other: Any = users._default_manager.using(using).filter(**{users.USERNAME_FIELD: to}).first()
+    # Accounts are where the site has them, whichever database the tasks are in.
+    other: Any = users._default_manager.filter(**{users.USERNAME_FIELD: to}).first()
     if other is None or not may_answer(policy, other, item, using=using):
         remedy = _("Name somebody who may.")
         raise InvalidInput("to", _("%(who)s is nobody who may answer this."), remedy, who=to)
