@@ -29,7 +29,7 @@ class Account(Timeline):
     @task(after(greet, days=2))
     def ask(self, user) -> None: ...
 
-    @task()
+    @task(tags=("phone",))
     def call(self, user) -> None: ...
 
 

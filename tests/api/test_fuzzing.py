@@ -247,7 +247,7 @@ def one_of(operation, keys, pick):
 
 def held(scope, entity):
     """What goes with a scope, which a schema does not say: its target among those there are, or an entity."""
-    targets = {"task": "account.call", "timeline": "account", "queue": "default"}
+    targets = {"task": "account.call", "timeline": "account", "queue": "default", "tag": "phone"}
     return {"target": targets.get(scope, ""), "entity": entity if scope == "entity" else None}
 
 

@@ -10,7 +10,7 @@ from django.core.checks import run_checks
 from django.utils import timezone
 
 from tests.django_tasks.framework import task, task_backends
-from tests.django_tasks.shop import tasks
+from tests.django_tasks.shop import coroutines, tasks
 from timeline.definition.names import MAX_NAME, is_name
 from timeline.django_tasks.functions import function_of, kinds_of, name_of
 from timeline.models import ScheduledTask
@@ -91,7 +91,8 @@ class TestKnown:
 
         key = KEY.replace("tasks.", "tasks_elsewhere.", 1)
         assert registry.task(f"{key}add")[1].options.atomic is True
-        assert registry.task(f"{key}wait")[1].options.atomic is False
+        waiting = kinds_of(task_backends["elsewhere"]).keys[coroutines.wait.module_path, "default"]
+        assert registry.task(waiting)[1].options.atomic is False
 
 
 @pytest.mark.django_db(transaction=True)

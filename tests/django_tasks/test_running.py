@@ -10,7 +10,7 @@ from django.urls import reverse
 
 from project.accounts.models import User
 from tests.django_tasks.framework import TaskResultDoesNotExist, task_finished
-from tests.django_tasks.shop import tasks
+from tests.django_tasks.shop import coroutines, tasks
 from timeline.features.maintenance.prune import prune
 from timeline.models import LogEntry, ScheduledTask
 from timeline.reading.dead_letters import dead_letters
@@ -39,7 +39,7 @@ class TestSuccess:
         assert ended(tasks.add.enqueue(0, two=0), clock).return_value == 0
 
     def test_of_a_coroutine(self, clock):
-        assert ended(tasks.wait.enqueue(4), clock).return_value == [4, 0]
+        assert ended(coroutines.wait.enqueue(4), clock).return_value == [4, 0]
 
     def test_is_in_no_transaction(self, clock):
         """As functions of the framework expect it: they call services, and begin transactions of their own."""

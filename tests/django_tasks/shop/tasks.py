@@ -6,11 +6,10 @@ import os
 import time
 from pathlib import Path
 
-from asgiref.sync import sync_to_async
 from django.db import connection
 
 from tests.django_tasks.framework import task
-from tests.testapp.models import Effect, Order
+from tests.testapp.models import Effect
 
 seen: list[object] = []
 
@@ -26,11 +25,6 @@ def tell(context, word):
     result = context.task_result
     seen.append((context.attempt, result.status, result.worker_ids))
     return [word, context.attempt, result.id]
-
-
-@task
-async def wait(number):
-    return [number, await sync_to_async(Order.objects.count)()]
 
 
 @task(priority=7, queue_name="mail")
