@@ -18,7 +18,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.moves import ANY, Wish, check_wish, lock_ahead
 from timeline.features.waits.wake import note, wake
-from timeline.hooks import asked_for, hooks
+from timeline.hooks import around, asked_for, hooks
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations.record_event import (
     EventFields,
@@ -111,7 +111,7 @@ def emit(
     starters = starters_of(name)
     if ref.label not in starters:
         mind_unknown(name, [ref.label])
-    with in_transaction(using):
+    with around(hooks().emits, name), in_transaction(using):
         subject = subjects_of([ref], started=starters, using=using)[ref]
         read = _reads(starters, [subject])
         at = _locked(name, subject, wish, read=read, now=now, using=using)
@@ -177,7 +177,7 @@ def emit_many(
         now, starters = None, starters_of(name)
         wish = check_wish(name, (ref.label for ref in batch.refs), payload, machine=machine, expect=expect)
         mind_unknown(name, (ref.label for ref in batch.refs))
-        with atomic(using=batch.using):
+        with around(hooks().emits, name), atomic(using=batch.using):
             subjects = subjects_of(batch.refs, started=starters, using=batch.using)
             known = {subject.ref: subject for subject in subjects.values()}
             for part in rounds(subjects[ref].ref for ref in batch.refs):
@@ -207,10 +207,11 @@ def emit_among(
     """
     starters = starters_of(said.name)
     subjects = list(subjects_of(refs, started=starters, using=using).values())
-    locked = lock_subjects(subjects, gone=True, read=_reads(starters, subjects), using=using)
-    done = record(said, locked, wish=wish, later=later, using=using)
-    wake(said.name, said.key, done.awaited, now=said.recorded_at, using=using)
-    note(said.name, said.key, done.awaited, using=using)
+    with around(hooks().emits, said.name):
+        locked = lock_subjects(subjects, gone=True, read=_reads(starters, subjects), using=using)
+        done = record(said, locked, wish=wish, later=later, using=using)
+        wake(said.name, said.key, done.awaited, now=said.recorded_at, using=using)
+        note(said.name, said.key, done.awaited, using=using)
     return done
 
 

@@ -236,6 +236,8 @@ def begin_runs(
             raise beginning.problem.of(beginning.ref)
     if moving := _of_machines(begun):
         show_begun(moving, using=using)
+    for tell in hooks().recorded:
+        tell([beginning.id for beginning in begun if beginning.started_by_id is None], using=using)
     different = {id(beginning.planned): beginning.planned for beginning in begun}.values()
     if any(planned["state"] == State.AVAILABLE for several in different for planned in several):
         announce(using=using)
