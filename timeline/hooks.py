@@ -224,7 +224,7 @@ class Hooks:
         left: Guarded by attempts. Told that a worker has done with them.
         steps: ``Around`` a step that is done, with its record; given its name, without a key.
         polled: Told of a poll that found something: how many seconds it took, and what it did, by name.
-        posted: Told of webhooks whose answers are written now: deliveries, each with its answer.
+        posted: Told of webhooks whose answers are written: deliveries as they were claimed, each with its answer.
 
     Reading:
         hindrances: See ``Hindrance``.

@@ -241,7 +241,7 @@ def posted(outcomes: Collection[tuple[Delivery, PostOutcome]], *, using: str) ->
             "server.address": urlsplit(delivery.endpoint.url).hostname or "",
             "messaging.message.id": delivery.message_id,
             "timeline.webhook.topic": delivery.topic,
-            "timeline.webhook.attempt": delivery.attempts,
+            "timeline.webhook.attempt": delivery.attempts + 1,
         }
         if answer.status is not None:
             attributes["http.response.status_code"] = answer.status

@@ -245,11 +245,11 @@ class WebhookSender:
         with atomic(using=self.using):
             endpoints = lock_endpoints({one.delivery.endpoint_id for one in done}, using=self.using)
             record(outcomes, endpoints, now=now, using=self.using)
-            for tell in hooks().posted if outcomes else ():
-                tell([(outcome.delivery, outcome.answer) for outcome in outcomes], using=self.using)
             let_go(behind, now=now, using=self.using)
             for token in {delivery.token for delivery in unsent}:
                 release([one.pk for one in unsent if one.token == token], token, using=self.using)
+        for tell in hooks().posted if outcomes else ():
+            tell([(outcome.delivery, outcome.answer) for outcome in outcomes], using=self.using)
         self._held_up -= behind
         self.sent += len(outcomes)
         self._next_look = 0.0
