@@ -13,7 +13,8 @@ from tests.otel.tales import Tale, Trouble
 from tests.testapp.models import Effect, Order
 from timeline.engine.groups import run
 from timeline.models import Event, ScheduledTask
-from timeline.otel.contexts import forget
+from timeline.otel import contexts
+from timeline.otel.contexts import forget, forget_in_pauses
 from timeline.otel.logs import TaskIds
 from timeline.otel.models import TraceContext
 from timeline.shortcuts import emit, emit_many, redrive, schedule, start
@@ -278,3 +279,14 @@ class TestForget:
         forget("default")
 
         assert TraceContext.objects.count() == 1
+
+    def test_is_done_in_the_pauses_of_whoever_polls_but_not_in_each(self, clock, order, spans, monkeypatch):
+        emit("tale.begun", order)
+        long_ago(days=91)
+        monkeypatch.setattr(contexts, "_next", {})
+
+        assert forget_in_pauses(lambda: clock.now, "default") is False
+        assert TraceContext.objects.count() == 1
+        contexts._next["default"] = 0.0
+        assert forget_in_pauses(lambda: clock.now, "default") is False
+        assert TraceContext.objects.count() == 0

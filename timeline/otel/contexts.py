@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
+from time import monotonic
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -23,6 +24,9 @@ from timeline.store.insert import Insertion
 
 FORGOTTEN: Final = 1000  # Rows that are deleted at a time,
 FORGOTTEN_AT_ONCE: Final = 100  # and so many times in one call of ``timeline.maintain``.
+FORGET_EVERY: Final = 600.0  # Seconds until a process that polls looks again for old ones.
+
+_next: dict[str, float] = {}
 
 
 class Origin(NamedTuple):
@@ -91,14 +95,30 @@ def origins_of_sources(sources: Collection[UUID], *, using: str) -> dict[UUID, O
 
 
 def forget(using: str) -> None:
-    """Delete contexts that are so old that no backend has their traces any more."""
-    if not has_table(using):
-        return
-    rows = TraceContext.objects.using(using)
+    """Delete contexts that are so old that no backend has their traces any more: by ``timeline.maintain``."""
     for _ in range(FORGOTTEN_AT_ONCE):
-        old = rows.filter(at__lt=datetime.now(UTC) - get_settings().KEEP).order_by("at")
-        if not rows.filter(pk__in=list(old.values_list("pk", flat=True)[:FORGOTTEN])).delete()[0]:
+        if not forget_some(using):
             return
+
+
+def forget_in_pauses(_clock: Callable[[], datetime], using: str) -> bool:
+    """The same from time to time, in a process that polls; whether there is more to delete."""
+    if monotonic() < _next.setdefault(using, monotonic() + FORGET_EVERY):
+        return False
+    is_more = forget_some(using)
+    if not is_more:
+        _next[using] = monotonic() + FORGET_EVERY
+    return is_more
+
+
+def forget_some(using: str) -> bool:
+    """Delete the oldest of them; whether there may be more."""
+    if not has_table(using):
+        return False
+    rows = TraceContext.objects.using(using)
+    old = rows.filter(at__lt=datetime.now(UTC) - get_settings().KEEP).order_by("at")
+    gone = rows.filter(Among(old.values_list("pk", flat=True)[:FORGOTTEN])).delete()[0]
+    return gone >= FORGOTTEN
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from timeline.hooks import Hooks
 from timeline.otel import spans
-from timeline.otel.contexts import forget, keep
+from timeline.otel.contexts import forget, forget_in_pauses, keep
 from timeline.otel.tracers import tracer
 
 if TYPE_CHECKING:
@@ -36,5 +36,6 @@ HOOKS = Hooks(
     steps=(spans.of_step,),
     polled=(spans.polled,),
     posted=(spans.posted,),
+    between=(forget_in_pauses,),
     maintains=(forget,),
 )
