@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased
 
 from tests.otel.tales import Tale, Trouble
 from tests.testapp.models import Effect, Order
 from timeline.engine.groups import run
 from timeline.models import Event, ScheduledTask
-from timeline.otel import contexts
+from timeline.otel import contexts, tracers
 from timeline.otel.contexts import forget, forget_in_pauses
 from timeline.otel.logs import TaskIds
 from timeline.otel.models import TraceContext
@@ -174,6 +176,21 @@ class TestWaysToRun:
         assert [run["parent"] for run in runs] == [spans.one("GET /")["id"]] * 3
         below = [span for handler in handlers for span in (handler["parent"], *handler["links"])]
         assert sorted(below) == sorted(run["id"] for run in runs)
+
+
+class TestATraceThatIsNotSampled:
+    def test_has_no_span_but_leads_on(self, clock, order, spans, monkeypatch):
+        """What follows does not begin a trace of its own: its parent says that it is not to be told."""
+        unsampled = TracerProvider(sampler=ParentBased(ALWAYS_OFF))
+        monkeypatch.setattr(tracers, "_tracer", unsampled.get_tracer("timeline"))
+        emit("tale.begun", order)
+        monkeypatch.setattr(tracers, "_tracer", spans.provider.get_tracer("timeline"))
+        clock.advance(seconds=1)
+
+        assert Event.objects.count() == TraceContext.objects.count() == 2
+        assert {int(row.traceparent[-2:], 16) & 1 for row in TraceContext.objects.all()} == {0}
+        assert len({row.traceparent[:35] for row in TraceContext.objects.all()}) == 1
+        assert [span["name"] for span in spans.all() if span["name"] != "poll"] == []
 
 
 class TestAnError:

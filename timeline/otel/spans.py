@@ -16,7 +16,7 @@ from uuid import UUID
 
 from opentelemetry import context, trace
 from opentelemetry.context import Context
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, Tracer
 
 from timeline.exceptions import Cancel, Rest, RetryAfter
 from timeline.otel import logs
@@ -138,11 +138,10 @@ class Trace:
         self.ended: int | None = None
         self.error: BaseException | None = None
 
-    def enter(self, attempts: Sequence[Attempt]) -> Span | None:
+    def enter(self, attempt: Attempt, known: Tracer) -> Span:
         """Its span, begun when it passed the last look. If a shared transaction was undone, it is entered again."""
         self.error = None
-        if self.span is None and (known := tracer()) is not None:
-            attempt = attempts[0]
+        if self.span is None:
             named, first = _of_kind(attempt.task.task_key)
             self.span = known.start_span(
                 named, self.context, SpanKind.CONSUMER, first, self.links, start_time=self.begun
@@ -185,6 +184,7 @@ class Call:
     def __init__(self, attempts: Sequence[Attempt]) -> None:
         self._attempts = attempts
         self._handler: Span | None = None
+        self._token: Token[Context] | None = None
 
     def __enter__(self) -> None:
         """Begin."""
@@ -192,23 +192,29 @@ class Call:
         self._bound = logs.bind(attempts[0])
         if attempts[0].trace is None or (known := tracer()) is None:
             return
-        spans = [span for one in attempts if one.trace and (span := one.trace.enter((one,))) is not None]
-        links = [Link(span.get_span_context()) for span in spans[1:]]
-        below = trace.set_span_in_context(spans[0])
+        spans = [attempt.trace.enter(attempt, known) for attempt in attempts if attempt.trace is not None]
+        if not (sampled := [span for span in spans if span.is_recording()]):  # Below it, nothing would be sampled.
+            self._token = context.attach(trace.set_span_in_context(spans[0]))
+            return
+        first, *others = sampled
         self._handler = known.start_span(
-            _handler_of(attempts[0].task.task_key), below, attributes=_of_handler(attempts[0]), links=links
+            _handler_of(attempts[0].task.task_key),
+            trace.set_span_in_context(first),
+            attributes=_of_handler(attempts[0]),
+            links=[Link(span.get_span_context()) for span in others],
         )
-        self._token: Token[Context] = context.attach(trace.set_span_in_context(self._handler, below))
+        self._token = context.attach(trace.set_span_in_context(self._handler))
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         """End the handler's; those of the attempts end when they are left."""
         logs.unbind(self._bound)
-        if self._handler is None:
+        if self._token is None:
             return
         context.detach(self._token)
-        mark(self._handler, error)
         ended = time_ns()
-        self._handler.end(ended)
+        if self._handler is not None:
+            mark(self._handler, error)
+            self._handler.end(ended)
         for attempt in self._attempts:
             if attempt.trace is not None:
                 attempt.trace.ended, attempt.trace.error = ended, error
