@@ -6,7 +6,6 @@ from importlib.util import find_spec
 
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
-from django.utils.translation import pgettext_lazy
 
 
 class OpenTelemetryConfig(AppConfig):
@@ -14,7 +13,7 @@ class OpenTelemetryConfig(AppConfig):
 
     name = "timeline.otel"
     label = "timeline_otel"
-    verbose_name = pgettext_lazy("timeline", "OpenTelemetry")
+    verbose_name = "OpenTelemetry"
     default_auto_field = "django.db.models.BigAutoField"
     hooks = "timeline.otel.hooks.HOOKS"
 

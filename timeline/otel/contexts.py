@@ -58,7 +58,7 @@ def keep(items: Collection[UUID], *, using: str) -> None:
         "traceparent": [parent] * len(items),
         "at": [now] * len(items),
     }
-    Insertion(TraceContext, columns, using=using).send().inserted()
+    Insertion(TraceContext, columns, taken=False, using=using).send()  # Ids are new: nobody has taken their places.
 
 
 def origins(items: Iterable[UUID], *, using: str) -> dict[UUID, Origin]:
