@@ -58,7 +58,7 @@ def keep(items: Collection[UUID], *, using: str) -> None:
         "traceparent": [parent] * len(items),
         "at": [now] * len(items),
     }
-    Insertion(TraceContext, columns, taken=False, using=using).send()  # Ids are new: nobody has taken their places.
+    Insertion(TraceContext, columns, using=using).send().inserted()  # A task may be made ready for two tries.
 
 
 def origins(items: Iterable[UUID], *, using: str) -> dict[UUID, Origin]:
