@@ -13,7 +13,7 @@ from timeline import reasons
 from timeline.engine.failures import rested
 from timeline.features.recurring.runs import make_next
 from timeline.features.recurring.store import Behind
-from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur
+from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur, wake_queued
 from timeline.hooks import Hooks, Poll
 
 if TYPE_CHECKING:
@@ -48,4 +48,5 @@ HOOKS = Hooks(
     chores=((_always, _recur),),
     prechecks=((attrgetter("definition.recurring"), _overlapping),),
     ends=(make_next,),
+    run_ends=((attrgetter("once"), wake_queued),),
 )
