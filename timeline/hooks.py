@@ -210,7 +210,10 @@ class Hooks:
 
     Reading:
         hindrances: See ``Hindrance``.
+        origins: Lines on what a task belongs to, such as the state of its run, for its story; given the task and ``now``.
         explains: Lines about a task that is due and waits, or that has ended.
+        troubles: What is wrong beside tasks, in sentences, for health and the doctor; given ``now``, ``using`` and whether
+            the database ``is_polled``. Nothing is asked where the feature is not used.
         inventories: Of definitions, what the inventory says of their tasks: key → fields of ``TaskEntry``.
     """
 
@@ -254,7 +257,9 @@ class Hooks:
     migrated: tuple[Callable[..., None], ...] = ()
 
     hindrances: tuple[Hindrance, ...] = ()
+    origins: tuple[Callable[..., Iterator[str]], ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()
+    troubles: tuple[Callable[..., Iterator[str]], ...] = ()
     inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()
 
 
