@@ -107,6 +107,9 @@ class Source(Protocol):
     def groups(self, queue: str | None, *, using: str) -> Iterable[tuple[str, Callable[..., list[Attempt]]]]:
         """Kinds that have something available, with what begins a group: ``begin(most=, worker=, retried=, now=, using=)``."""
 
+    def has(self, task: ScheduledTask) -> bool:
+        """Whether this task comes from here alone."""
+
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether this available task could be claimed now."""
 

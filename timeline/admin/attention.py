@@ -168,7 +168,7 @@ class AttentionPages(Pages):
             kinds_in_retry(visible)[: FEW + 1],
             tasks_resting(visible, ReasonCode.IN_DOUBT)[: FEW + 1],
             tasks_resting(visible, ReasonCode.DEFINITION)[: FEW + 1],
-            visible.closing().order_by("limit_key", "slot")[: FEW + 1],
+            visible.closing()[: FEW + 1],
             *first.begin(),
         ]
         overdue, groups, retrying, in_doubt, changed, closing, *asking = gather(asked, using=using)

@@ -358,10 +358,14 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
         yield from _told_by_features(task, using)
     else:
         yield _("Its time has come; the next poll takes it.")
-    waits = task.state == State.AVAILABLE and bool(task.limit_key) and not task.slot
     is_late = task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now
-    if is_late and not is_held and not waits:
+    if is_late and not is_held and _could_be_claimed(task, using):
         yield _("It is overdue: is a worker running?")
+
+
+def _could_be_claimed(task: ScheduledTask, using: str) -> bool:
+    """Whether nothing but a worker is missing."""
+    return task.state != State.AVAILABLE or all(source.is_free(task, using=using) for source in hooks().sources)
 
 
 def _told_by_features(task: ScheduledTask, using: str) -> Iterator[str]:
