@@ -107,6 +107,9 @@ class Source(Protocol):
     def groups(self, queue: str | None, *, using: str) -> Iterable[tuple[str, Callable[..., list[Attempt]]]]:
         """Kinds that have something available, with what begins a group: ``begin(most=, worker=, retried=, now=, using=)``."""
 
+    def has(self, task: ScheduledTask) -> bool:
+        """Whether this task comes from here alone."""
+
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether this available task could be claimed now."""
 
@@ -210,7 +213,10 @@ class Hooks:
 
     Reading:
         hindrances: See ``Hindrance``.
+        origins: Lines on what a task belongs to, such as the state of its run, for its story; given the task and ``now``.
         explains: Lines about a task that is due and waits, or that has ended.
+        troubles: What is wrong beside tasks, in sentences, for health and the doctor; given ``now``, ``using`` and whether
+            the database ``is_polled``. Nothing is asked where the feature is not used.
         inventories: Of definitions, what the inventory says of their tasks: key → fields of ``TaskEntry``.
     """
 
@@ -254,7 +260,9 @@ class Hooks:
     migrated: tuple[Callable[..., None], ...] = ()
 
     hindrances: tuple[Hindrance, ...] = ()
+    origins: tuple[Callable[..., Iterator[str]], ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()
+    troubles: tuple[Callable[..., Iterator[str]], ...] = ()
     inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()
 
 

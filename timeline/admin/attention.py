@@ -29,7 +29,7 @@ from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.policy import Action
 from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, told_waits
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
-from timeline.reading.diagnosis import find_troubles, told_undefined, troubles_of_clocks, undefined_among
+from timeline.reading.diagnosis import told_troubles, told_undefined, undefined_among
 from timeline.registry import registry
 from timeline.store.multi_query import Words, gather
 
@@ -168,7 +168,7 @@ class AttentionPages(Pages):
             kinds_in_retry(visible)[: FEW + 1],
             tasks_resting(visible, ReasonCode.IN_DOUBT)[: FEW + 1],
             tasks_resting(visible, ReasonCode.DEFINITION)[: FEW + 1],
-            visible.closing().order_by("limit_key", "slot")[: FEW + 1],
+            visible.closing()[: FEW + 1],
             *first.begin(),
         ]
         overdue, groups, retrying, in_doubt, changed, closing, *asking = gather(asked, using=using)
@@ -311,8 +311,7 @@ class AttentionPages(Pages):
 
     def _machinery(self, now: datetime, task_keys: Iterable[str], *, unpolled: bool) -> Section:
         """What is wrong with how things are run, beside what is overdue."""
-        said = [*(trouble.text for trouble in find_troubles(now=now, using=self.alias))]
-        said += troubles_of_clocks(now, self.alias, is_polled=not unpolled)
+        said = told_troubles(now=now, using=self.alias, is_polled=not unpolled)
         lines = [Line(None, "", text) for text in said]
         undefined = undefined_among(task_keys, self.alias)
         if undefined:

@@ -136,8 +136,9 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.exclude(state=State.AVAILABLE, limit_key__gt="", slot=0)
 
     def closing(self) -> ScheduledTaskQuerySet:
-        """Tasks that were started, did not complete, and keep their places closed until somebody opens them."""
-        return self.filter(slot__gt=0).exclude(state__in=OPEN)  # Worded so that the index of places is used.
+        """Tasks that were started, did not complete, and keep their places closed until somebody opens them; by place."""
+        # Worded so that the index of places is used.
+        return self.filter(slot__gt=0).exclude(state__in=OPEN).order_by("limit_key", "slot")
 
     def on_their_way(self) -> ScheduledTaskQuerySet:
         """Tasks that are claimed and have not been started, those first whose leases expire first."""

@@ -88,7 +88,7 @@ def asks_of_waiting(
         *(Ask("people", part) for key, when in _approvals() for part in undecided(tasks, key, when, now=now)),
         Ask("in_doubt", tasks_resting(tasks, ReasonCode.IN_DOUBT)),
         Ask("changed", tasks_resting(tasks, ReasonCode.DEFINITION)),
-        Ask("closed", tasks.closing().order_by("limit_key", "slot")),
+        Ask("closed", tasks.closing()),
     ]
     if runs:
         asks += [Ask("people", runs_asking(name, state, using=tasks.db)) for name, state in asking_states()]

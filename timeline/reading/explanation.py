@@ -13,8 +13,6 @@ from django.utils.translation import gettext_lazy
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
-from timeline.features.machines.reading import told_state
-from timeline.features.recurring.reading import is_repeated, schedule_of, series_after, series_ahead
 from timeline.features.steps.reading import StepLine, steps_of_task, told_steps
 from timeline.features.waits.reading import waits_in_words, who_decides
 from timeline.hooks import hooks
@@ -23,6 +21,7 @@ from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.in_the_way import told_in_the_way
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold, told_reason
+from timeline.reading.told_series import is_repeated, series_after, series_ahead
 from timeline.registry import registry
 from timeline.timing import told_time
 from timeline.told_times import told_apart
@@ -124,9 +123,9 @@ def story_so_far(
 ) -> Iterator[str]:
     """Tell why a task exists, when it is or was due, and what happened; task and log are masked as the reader needs it."""
     yield _origin(task, now)
-    yield from told_state(task.run)
+    for tell in hooks().origins:
+        yield from tell(task, now=now)
     yield _schedule(task, log)
-    yield from _clock(task, now)
     yield from life(task, log)
     yield from told_steps(steps, of=task.pk)
 
@@ -196,11 +195,6 @@ def first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
         if entry.from_state == State.ACTIVE and (before := entry.detail.get("scheduled_at_before")):
             return datetime.fromisoformat(before)
     return task.scheduled_at
-
-
-def _clock(task: ScheduledTask, now: datetime) -> Iterator[str]:
-    if task.run_id and (said := schedule_of(task.timeline, now=now)):
-        yield _("Its timeline starts by the clock: %(schedule)s.") % {"schedule": said}
 
 
 def _is_defined(task_key: str) -> bool:
@@ -364,10 +358,14 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
         yield from _told_by_features(task, using)
     else:
         yield _("Its time has come; the next poll takes it.")
-    waits = task.state == State.AVAILABLE and bool(task.limit_key) and not task.slot
     is_late = task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now
-    if is_late and not is_held and not waits:
+    if is_late and not is_held and _could_be_claimed(task, using):
         yield _("It is overdue: is a worker running?")
+
+
+def _could_be_claimed(task: ScheduledTask, using: str) -> bool:
+    """Whether nothing but a worker is missing."""
+    return task.state != State.AVAILABLE or all(source.is_free(task, using=using) for source in hooks().sources)
 
 
 def _told_by_features(task: ScheduledTask, using: str) -> Iterator[str]:

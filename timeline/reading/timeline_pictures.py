@@ -17,8 +17,6 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.definition import AfterRun, Recurring
-from timeline.features.recurring.reading import schedule_in_words
 from timeline.reading.picture_shapes import (
     BESIDE,
     BOLD,
@@ -90,7 +88,10 @@ def guards_of(declared: Task[Any, ..., Any]) -> list[str]:
 
 def starts_of(definition: Definition) -> list[str]:
     """The triggers of a run, each in a few words."""
-    return [_start_in_words(start, definition) for start in definition.starts_on]
+    return [
+        definition.titled(start) if isinstance(start, str) else start.describe(definition)
+        for start in definition.starts_on
+    ]
 
 
 class _Axis:
@@ -219,19 +220,6 @@ def _exits(definition: Definition) -> Row:
         for event, name in definition.exits.items()
     ]
     return Row(pgettext("timeline", "Exits"), 0, chips)
-
-
-def _start_in_words(start: object, definition: Definition) -> str:
-    if isinstance(start, Recurring):
-        return schedule_in_words(start, now=None)
-    if isinstance(start, AfterRun):
-        name = start.definition.name if start.definition else ""
-        return _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": start.ended}
-    return (
-        definition.titled(start)
-        if isinstance(start, str)
-        else _("a new row of %(entity)s") % {"entity": definition.label}
-    )
 
 
 def _title(anchor: str) -> str:

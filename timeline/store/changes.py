@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from django.db import connections
@@ -25,9 +25,14 @@ from timeline.payloads import clip
 if TYPE_CHECKING:
     from timeline.definition import Then
     from timeline.features.fan_out.declaration import Payloads
-    from timeline.features.recurring.store import Behind
-    from timeline.features.waits.store import Rests
     from timeline.planning import Times
+
+    class Resting(Protocol):
+        """What a task rests for."""
+
+        @property
+        def columns(self) -> Mapping[str, str | bool]:
+            """The columns of the row of the task that say so."""
 
 
 MAX_REASON = 200
@@ -78,7 +83,7 @@ class Write:
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     fans_out: Mapping[str, Payloads] = field(default_factory=dict)
-    rests: Rests | Behind | None = None
+    rests: Resting | None = None
     then: Then | None = None
     answers: tuple[str, ...] = ()
     slot: int | None = None

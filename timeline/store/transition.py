@@ -17,6 +17,7 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, LEASED, WAITING, Reason, Trigger
 from timeline.models import ScheduledTask
 from timeline.store.changes import (
+    LIMITED,
     MAX_ACTOR,
     MAX_REASON,
     NOTHING,
@@ -44,7 +45,7 @@ _KEYS: Final = ", ".join(KEYS)
 # The database ends a statement of a poll that takes too long.
 _BOUNDED: Final[dict[str, dict[str, str]]] = {"due": BOUNDS, "shares": BOUNDS}
 # Settings for statements that are not kept; a kept one has its own.
-_GUIDED: Final[dict[str, dict[str, str]]] = dict.fromkeys(("due", "shares", "group", "limited"), IN_ORDER)
+_GUIDED: Final[dict[str, dict[str, str]]] = dict.fromkeys(("due", "shares", "group", LIMITED), IN_ORDER)
 
 
 @contextmanager

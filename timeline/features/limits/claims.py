@@ -148,11 +148,15 @@ class Places:
         for kind in limited_kinds(limited_keys(queue), using=using):
             yield kind.task_key, partial(begin_limited, kind)
 
+    def has(self, task: ScheduledTask) -> bool:
+        """Whether the task needs a place."""
+        return bool(task.limit_key)
+
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether the task needs no place, has one, or one is free."""
-        limit = limit_of(registry.task(task.task_key)[1])
         if not task.limit_key or task.slot:
             return True
+        limit = limit_of(registry.task(task.task_key)[1])
         held = ScheduledTask.objects.using(using).filter(limit_key=task.limit_key, slot__gt=0).count()
         return limit is not None and held < limit.most
 

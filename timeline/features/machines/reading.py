@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.definition import Definition, Table, TableAnswer
-from timeline.models import Event, RunEntry, TimelineRun
+from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.timing import told_time
@@ -138,8 +138,9 @@ def machine_lines(
     ]
 
 
-def told_state(run: TimelineRun | None) -> Iterator[str]:
+def told_state(task: ScheduledTask, *, now: datetime) -> Iterator[str]:  # noqa: ARG001 (as the hook gives it)
     """For the story of a task, say in which state its run is and which events it takes."""
+    run = task.run
     if run is None or not run.state:
         return
     yield _("Its run is %(told)s.") % {"told": state_of(run)}

@@ -11,9 +11,11 @@ from uuid import UUID
 
 from timeline import reasons
 from timeline.engine.failures import rested
+from timeline.features.recurring.findings import troubles_of_clocks
+from timeline.features.recurring.reading import told_clock
 from timeline.features.recurring.runs import make_next
 from timeline.features.recurring.store import Behind
-from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur
+from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur, wake_queued
 from timeline.hooks import Hooks, Poll
 
 if TYPE_CHECKING:
@@ -48,4 +50,7 @@ HOOKS = Hooks(
     chores=((_always, _recur),),
     prechecks=((attrgetter("definition.recurring"), _overlapping),),
     ends=(make_next,),
+    origins=(told_clock,),
+    troubles=(troubles_of_clocks,),
+    run_ends=((attrgetter("once"), wake_queued),),
 )

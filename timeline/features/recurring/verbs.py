@@ -18,7 +18,8 @@ from timeline.engine.attempts import Attempt
 from timeline.features.recurring.declaration import SLOT_KEY
 from timeline.features.recurring.planner import Due, Passed, Recurrence
 from timeline.features.recurring.runs import begin_slots, decide
-from timeline.features.recurring.store import Behind, clear, last_slots, lock_waiting, try_system, waiting_among
+from timeline.features.recurring.store import Behind, clear, end_of, last_slots, lock_waiting, try_system, waiting_among
+from timeline.features.waits.wake import wake_named
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import TimelineRun
 from timeline.models.entities import NO_ENTITY
@@ -222,3 +223,17 @@ def _runs_of(attempts: Iterable[Attempt]) -> set[UUID]:
 
 def _as_uuid(key: UUID | str) -> UUID:
     return key if isinstance(key, UUID) else UUID(key)
+
+
+def wake_queued(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> int:
+    """
+    Make tasks due whose runs wait for one of these runs to end; give how many. The caller has the lock of system timelines.
+    One statement, on SQLite three, for each run of the clock, if runs of its timeline wait for each other.
+    """
+    woken = 0
+    for run in ended:
+        known = registry.about(run.timeline, run.entity_label) if run.once else None
+        if known is not None and known.recurring is not None and known.recurring.overlap == "queue":
+            reason = reasons.ENDED_BEFORE(run=run.key)
+            woken += wake_named(end_of(run.timeline), run.key, [NO_ENTITY], reason, now=now, using=using)
+    return woken
