@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from timeline.features.machines.edges import forget_edges, see_edges
 from timeline.features.machines.mirror import mirror_runs, tell_entity
 from timeline.features.machines.outcomes import answered, decided, lost_for_good, move_on
+from timeline.features.machines.sentences import SENTENCES
 from timeline.hooks import Hooks, Poll
 from timeline.models import Edge
 from timeline.registry import registry
@@ -51,4 +52,5 @@ HOOKS = Hooks(
     instances=((attrgetter("state"), tell_entity),),
     reconciled=(mirror_runs,),
     migrated=(_migrated,),
+    sentences=SENTENCES,
 )

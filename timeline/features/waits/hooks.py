@@ -11,6 +11,7 @@ from uuid import UUID
 
 from timeline.engine.failures import at_rest
 from timeline.features.waits.calls import EventWaiter, Waits, awaited_first, begin_to_wait, still_to_wait
+from timeline.features.waits.sentences import SENTENCES
 from timeline.features.waits.wake import note_deletion, wake_noted, wake_queued
 from timeline.hooks import Hooks, SomeColumns
 from timeline.models.entities import NO_ENTITY, EntityRef
@@ -70,4 +71,5 @@ HOOKS = Hooks(
     some_columns=(SomeColumns(AWAITED, _fill),),
     run_ends=((attrgetter("once"), wake_queued),),
     deletions=(note_deletion,),
+    sentences=SENTENCES,
 )

@@ -11,9 +11,9 @@ from uuid import UUID
 
 from django.db import connections
 
-from timeline import reasons
 from timeline.dialects import Among, Dialect, dialect_of
 from timeline.features.recurring.store import end_of
+from timeline.features.waits.sentences import AWAITED_DELETED, CAME, CAME_OF, ENDED_BEFORE
 from timeline.lifecycle import WAITING, Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, Wake
 from timeline.models.entities import NO_ENTITY
@@ -35,7 +35,7 @@ def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, usi
     Make tasks due that wait for this event of these entities, which the caller has locked; give how many. They only look
     again, and get the events that they find then. One statement, on SQLite three; none without entities.
     """
-    return _wake(name, key, refs, reasons.CAME(event=name), now=now, using=using) if refs else 0
+    return _wake(name, key, refs, CAME(event=name), now=now, using=using) if refs else 0
 
 
 def wake_queued(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> int:
@@ -47,7 +47,7 @@ def wake_queued(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> i
     for run in ended:
         known = registry.about(run.timeline, run.entity_label) if run.once else None
         if known is not None and known.recurring is not None and known.recurring.overlap == "queue":
-            reason = reasons.ENDED_BEFORE(run=run.key)
+            reason = ENDED_BEFORE(run=run.key)
             woken += _wake(end_of(run.timeline), run.key, [NO_ENTITY], reason, now=now, using=using)
     return woken
 
@@ -166,5 +166,5 @@ def _noted(some: Collection[int], *, now: datetime, using: str) -> list[tuple[UU
 
 def _reason(known: Wake) -> Reason:
     if known.name:
-        return reasons.CAME_OF(event=known.name, entity=known.entity_ref)
-    return reasons.AWAITED_DELETED(entity=known.entity_ref)
+        return CAME_OF(event=known.name, entity=known.entity_ref)
+    return AWAITED_DELETED(entity=known.entity_ref)
