@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from timeline.lifecycle import Reason
     from timeline.models import ScheduledTask, TimelineRun
     from timeline.planning.answers import TaskOutlook
+    from timeline.reasons import Sentence
     from timeline.store.changes import Write
     from timeline.store.poll_queries import Signed
 
@@ -212,6 +213,7 @@ class Hooks:
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
     Reading:
+        sentences: What the feature says of why a task came to where it is; told to people in their language.
         hindrances: See ``Hindrance``.
         origins: Lines on what a task belongs to, such as the state of its run, for its story; given the task and ``now``.
         explains: Lines about a task that is due and waits, or that has ended.
@@ -259,6 +261,7 @@ class Hooks:
     blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
+    sentences: tuple[Sentence, ...] = ()
     hindrances: tuple[Hindrance, ...] = ()
     origins: tuple[Callable[..., Iterator[str]], ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()

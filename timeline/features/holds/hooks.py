@@ -10,6 +10,7 @@ from uuid import UUID
 from timeline.features.holds.precheck import braked, held_back
 from timeline.features.holds.reading import held_until, told_of
 from timeline.features.holds.release import release_due
+from timeline.features.holds.sentences import SENTENCES
 from timeline.features.holds.store import IS_ANY_OPEN, on_hold, rename, some_open
 from timeline.hooks import Hindrance, Hooks, Poll
 from timeline.models import Hold
@@ -37,4 +38,5 @@ HOOKS = Hooks(
     hindrances=(Hindrance(kept=on_hold, in_force=some_open, words=held_until, told=told_of),),
     relabels=(rename,),
     blanks=((Hold, dict.fromkeys(("reason", "actor", "released_by", "release_reason"), "")),),
+    sentences=SENTENCES,
 )

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
 
-from timeline import reasons
 from timeline.definition import STAY, Definition
+from timeline.features.machines.sentences import DEADLINE_STANDS
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.operations.move import move_locked
 from timeline.operations.record_event import lock_subject_now, starters_of, subjects_of
@@ -34,7 +34,7 @@ def deadlines_kept(event: str, ref: EntityRef, *, now: datetime, using: str) -> 
         }
         if places:
             found = lock_tasks(list(places), using=using)
-            reason = reasons.DEADLINE_STANDS()
+            reason = DEADLINE_STANDS()
             move_locked([(task, places[task.pk]) for task in found], reason=reason, now=now, using=using)
 
 

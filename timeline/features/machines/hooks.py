@@ -11,6 +11,7 @@ from timeline.features.machines.edges import forget_edges, see_edges
 from timeline.features.machines.mirror import mirror_runs, tell_entity
 from timeline.features.machines.outcomes import answered, decided, lost_for_good, move_on
 from timeline.features.machines.reading import told_state
+from timeline.features.machines.sentences import SENTENCES
 from timeline.hooks import Hooks, Poll
 from timeline.models import Edge
 from timeline.registry import registry
@@ -53,4 +54,5 @@ HOOKS = Hooks(
     reconciled=(mirror_runs,),
     migrated=(_migrated,),
     origins=(told_state,),
+    sentences=SENTENCES,
 )

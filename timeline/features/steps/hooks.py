@@ -9,6 +9,7 @@ from timeline.engine.failures import rested
 from timeline.features.steps.calls import Steps
 from timeline.features.steps.progress import ProgressTeller
 from timeline.features.steps.refusals import misfit
+from timeline.features.steps.sentences import SENTENCES
 from timeline.features.steps.store import steps_of
 from timeline.hooks import Hooks
 
@@ -38,4 +39,5 @@ HOOKS = Hooks(
     before_entry=((attrgetter("has_records"), _read_records),),
     contexts=((attrgetter("definition.steps"), _equip),),
     parts=(("teller", _teller),),
+    sentences=SENTENCES,
 )

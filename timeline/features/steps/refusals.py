@@ -11,6 +11,14 @@ from timeline import reasons
 from timeline.definition.context import step_under_way
 from timeline.exceptions import InvalidInput, Rest
 from timeline.features.steps.declaration import digest_of
+from timeline.features.steps.sentences import (
+    STEP_CHANGED,
+    STEP_ERASED,
+    STEP_GONE,
+    STEP_LEFT_OUT,
+    STEPS_GONE,
+    STEPS_IN_SHADOW,
+)
 from timeline.lifecycle import Reason
 from timeline.models import StepKind, StepRecord
 
@@ -90,17 +98,17 @@ def misfit(attempt: Attempt) -> Reason | None:
         if record.kind == StepKind.BEGUN:
             return reasons.STEP_IN_DOUBT(step=record.name)
     if attempt.definition.shadow:
-        return reasons.STEPS_IN_SHADOW()
+        return STEPS_IN_SHADOW()
     counted = [record for record in records.values() if record.code]
     if erased := [record for record in counted if not record.digest]:
-        return reasons.STEP_ERASED(step=erased[0].name)
+        return STEP_ERASED(step=erased[0].name)
     known = frozenset().union(*(step.names for step in attempt.definition.steps.values()))
     unknown = [record for record in counted if record.name.partition("#")[0] not in known]
     options = attempt.declared.options
     if counted and (len(unknown) == len(counted) or options.atomic or options.bulk is not None):
-        return reasons.STEPS_GONE()
+        return STEPS_GONE()
     if unknown and attempt.declared.is_async and options.drift == "rest":
-        return reasons.STEP_GONE(done=unknown[0].name)
+        return STEP_GONE(done=unknown[0].name)
     return None
 
 
@@ -126,7 +134,7 @@ class RecordedSteps:
         self._passed.add(record.name)
         is_loop = record.kind == StepKind.LOOP
         if (is_loop or self._is_of_other_code(record)) and record.digest != digest_of(given):
-            changed = reasons.STEP_CHANGED(step=record.name)
+            changed = STEP_CHANGED(step=record.name)
             if is_loop:  # A place in one table means nothing in another.
                 raise Rest(changed)
             self._rest(changed)
@@ -135,7 +143,7 @@ class RecordedSteps:
     def _see_order(self, comes_to: str) -> None:
         for record in self._attempt.records.values():
             if record.name not in self._passed and self._is_of_other_code(record):
-                self._rest(reasons.STEP_LEFT_OUT(step=comes_to, done=record.name))
+                self._rest(STEP_LEFT_OUT(step=comes_to, done=record.name))
 
     def _is_of_other_code(self, record: StepRecord) -> bool:
         return record.code not in self._same

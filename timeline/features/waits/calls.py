@@ -13,13 +13,13 @@ from asgiref.sync import sync_to_async
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
-from timeline import reasons
 from timeline.definition.context import step_under_way
 from timeline.exceptions import InvalidInput, LeaseLost, Rest
 from timeline.features.recurring.store import Behind, have_ended, try_system
 from timeline.features.steps.calls import Steps
 from timeline.features.steps.refusals import is_in_transaction
 from timeline.features.steps.store import record_place, steps_of
+from timeline.features.waits.sentences import WAITS_FOR, WAITS_FOR_NOBODY, WAITS_FOR_OTHER
 from timeline.features.waits.store import (
     TRIES_AGAIN,
     Rests,
@@ -62,10 +62,10 @@ def _why(rests: Rests) -> Reason:
     wait = rests.wait
     events = " ".join(wait.events)
     if wait.of is None:
-        return reasons.WAITS_FOR_NOBODY(events=events, whose=rests.whose, at=wait.until)
+        return WAITS_FOR_NOBODY(events=events, whose=rests.whose, at=wait.until)
     if wait.other:
-        return reasons.WAITS_FOR_OTHER(events=events, entity=wait.of, at=wait.until)
-    return reasons.WAITS_FOR(events=events, at=wait.until)
+        return WAITS_FOR_OTHER(events=events, entity=wait.of, at=wait.until)
+    return WAITS_FOR(events=events, at=wait.until)
 
 
 class EventWaiter:

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from django.db import connections
 
-from timeline import reasons
 from timeline.dialects import Among, Dialect, dialect_of
+from timeline.features.waits.sentences import AWAITED_DELETED, CAME, CAME_OF
 from timeline.lifecycle import WAITING, Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask, Wake
 from timeline.models.kin import names_of
@@ -32,7 +32,7 @@ def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, usi
     Make tasks due that wait for this event of these entities, which the caller has locked; give how many. They only look
     again, and get the events that they find then. One statement, on SQLite three; none without entities.
     """
-    return wake_named(name, key, refs, reasons.CAME(event=name), now=now, using=using) if refs else 0
+    return wake_named(name, key, refs, CAME(event=name), now=now, using=using) if refs else 0
 
 
 def wake_named(name: str, key: str, refs: Collection[EntityRef], reason: Reason, *, now: datetime, using: str) -> int:
@@ -150,5 +150,5 @@ def _noted(some: Collection[int], *, now: datetime, using: str) -> list[tuple[UU
 
 def _reason(known: Wake) -> Reason:
     if known.name:
-        return reasons.CAME_OF(event=known.name, entity=known.entity_ref)
-    return reasons.AWAITED_DELETED(entity=known.entity_ref)
+        return CAME_OF(event=known.name, entity=known.entity_ref)
+    return AWAITED_DELETED(entity=known.entity_ref)
