@@ -175,19 +175,24 @@ def _again(
     task: ScheduledTask, revision: int, reason: Reason, spread: timedelta | None, now: datetime
 ) -> ScheduledTask:
     named = (task.entity_label, task.entity_id, task.task_key, task.occurrence)
-    again = next_revision(task, now + share_of(spread, *named) if spread else now, now=now)
-    again.revision, again.expires_at = revision, _expiry(task, again)
+    again = made_again(task, now + share_of(spread, *named) if spread else now, now=now)
+    again.revision = revision
     again.reason_code = reason.code
     again.reason, again.actor = clip(reason.text, MAX_REASON), clip(reason.actor, MAX_ACTOR)
     return again
 
 
-def _expiry(task: ScheduledTask, again: ScheduledTask) -> datetime | None:
+def made_again(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
     """
-    When it is too late for the new row. What failed was not done in its time: that it is tried once more makes it no less late.
-    Who redrives what was cancelled, or is done, has chosen another time.
+    Make the row that runs an ended task again. Not saved.
+
+    What failed was not done in its time, and is no less late when it is tried once more. Who redrives what was cancelled, or
+    is done, has chosen another time.
     """
-    return task.expires_at if task.state == State.DISCARDED else again.expires_at
+    again = next_revision(task, scheduled_at, now=now)
+    if task.state == State.DISCARDED:
+        again.expires_at = task.expires_at
+    return again
 
 
 def _reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
