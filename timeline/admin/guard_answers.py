@@ -123,7 +123,7 @@ def standing_of(
     with shared(using) as sandbox:
         for key, (guard, task) in asked.items():
             if key not in said:
-                said[key] = _is_true(guard, task, there.get(task.entity_ref), sandbox)
+                said[key] = is_true(guard, task, there.get(task.entity_ref), sandbox)
     return {
         task.pk: _in_words(
             [(option, guard, said[task.entity_ref, id(guard)]) for option, guard in guards], is_held=task.pk in held
@@ -180,7 +180,7 @@ def _undone(using: str) -> Iterator[None]:
         yield
 
 
-def _is_true(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
+def is_true(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
     """Whether a guard holds; None: it raised, or the entity is not there. Nothing that it writes stays."""
     caught: list[Exception] = []
     if entity is not None:

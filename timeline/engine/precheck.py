@@ -60,7 +60,7 @@ def look(
     entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
     exits = exits_since([(run, known) for run, known in asked if run is not None], using=using) if asked else {}
-    reasons_of = {attempt.task.id: _refusal(attempt, entities, exits, now) for attempt in attempts}
+    reasons_of = {attempt.task.id: refusal(attempt, entities, exits, now) for attempt in attempts}
     refused |= {task_id: reason for task_id, reason in reasons_of.items() if reason is not None}
     if missing := [attempt.task for attempt in attempts if reasons_of[attempt.task.id] is GONE]:
         refused |= not_seen(missing, using=using)
@@ -80,7 +80,7 @@ def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Seq
     return [attempt for attempt in attempts if attempt.task.id not in refused] if refused else attempts
 
 
-def _refusal(
+def refusal(
     attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
 ) -> Reason | Rest | BaseException | None:
     """The reason why it must not run, by the data that has been read; or the error because of which nobody knows."""
