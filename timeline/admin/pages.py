@@ -180,6 +180,10 @@ class FeaturePages:
         """Its places in the bar, for this user."""
         return ()
 
+    def beside_list(self, request: HttpRequest) -> Iterable[tuple[str, str]]:
+        """Links above the list, for this user: what is read there, and where it leads."""
+        return ()
+
 
 @cache
 def features() -> tuple[type[FeaturePages], ...]:

@@ -32,8 +32,6 @@ from timeline.admin.task_list import chips, filters, listing, row_of
 from timeline.admin.task_page import telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
-from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
-from timeline.features.limits.places import limited_keys  # of limits
 from timeline.features.machines.lines import with_buttons
 from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
@@ -157,9 +155,7 @@ class TaskAdmin(
             "reads_payload": reader.payload,
             "is_left_out": not may_ask,
             "chosen": "chosen" in request.GET,
-            "may_list": request.user.has_perm("timeline.view_scheduledtask"),
-            "has_limits": bool(limited_keys()),  # of limits
-            "sees_bulk": may_see_bulk(request),  # of bulk_actions
+            "more": [link for pages in self.of_features for link in pages.beside_list(request)],
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
             "login": self.login_for(self.address("changelist") + question.where()),
