@@ -36,6 +36,7 @@ from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 from timeline.store.multi_query import Words, gather
+from timeline.store.transactions import AS_IT_IS, guided
 from timeline.store.triggers import missing_among
 from timeline.timing import told_time
 
@@ -302,7 +303,8 @@ def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any
         place=Window(RowNumber(), partition_by=alike, order_by=["-finished_at", "-pk"]),
     ).filter(place=1)
     rows = latest.order_by("-count", "task_key").values_list("task_key", "count", "reason_code", "error")
-    return [{"task_key": key, "count": count, "error": _kind_of(code, error)} for key, count, code, error in rows]
+    with guided(AS_IT_IS, using=tasks.db):
+        return [{"task_key": key, "count": count, "error": _kind_of(code, error)} for key, count, code, error in rows]
 
 
 def _kind_of(reason_code: str, error: str) -> str:

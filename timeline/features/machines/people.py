@@ -22,7 +22,7 @@ from timeline.registry import registry
 from timeline.store.earliest import WALKED
 from timeline.store.index_selection import USUAL
 from timeline.store.multi_query import gather
-from timeline.store.transactions import guided
+from timeline.store.transactions import AS_IT_IS
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -244,10 +244,11 @@ def waiting_for_people(
     """
     using = tasks.db
     first = FirstAsked(tasks, SHOWN + 1, True, now, timeline, after, among)
-    with guided(WALKED if among is None else {}, using=using):
-        asked, due, _runs = first.parts(gather(first.by_deadline(), using=using))
-        is_last = len(asked) + len(due) <= SHOWN
-        rested = [run for part in gather(first.by_age(), using=using) for run in part] if is_last else []
+    settings = WALKED if among is None else AS_IT_IS
+    asked, due, _runs = first.parts(gather(first.by_deadline(), settings=settings, using=using))
+    is_last = len(asked) + len(due) <= SHOWN
+    by_age = gather(first.by_age(), settings=settings, using=using) if is_last else []
+    rested = [run for part in by_age for run in part]
     needed = {task.run_id for _when, task in asked if task.run_id} | due.keys()
     runs = TimelineRun.objects.using(using).in_bulk(list(needed))
     told = sorted([*told_of(asked, due, runs), *(Asking(run, [], None) for run in rested)], key=place_of)
