@@ -30,6 +30,10 @@ class Trial(Timeline):
         "trial.extended": _("The trial was extended"),
         "payment.configured": _("The customer pays"),
         "trial.closed": _("The customer has closed the account"),
+        "paid": _("the customer pays"),
+        "closed": _("the customer has closed the account"),
+        "has_payment": _("the account is paid for"),
+        "is_active": _("the account is in use"),
     }
 
     @task(

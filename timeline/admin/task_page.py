@@ -13,6 +13,7 @@ from django.utils.translation import pgettext
 from timeline.admin.subject import Reader
 from timeline.admin.task_trace import TraceRow, attempts_of, changed, compared, trace
 from timeline.features.recurring.reading import schedule_of
+from timeline.lifecycle import ReasonCode
 from timeline.models import LogEntry
 from timeline.reading.explanation import first_due, outlook, story_so_far
 from timeline.reading.masks import masked_entry
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 
+# Reasons whose text is a name in code; people read the words for it.
+_NAMED = frozenset({ReasonCode.EXIT, ReasonCode.GUARD, ReasonCode.UNTIL})
 SHOWN = 200  # So many entries of a log are shown, the latest.
 
 
@@ -70,6 +73,9 @@ def telling(
         "log": [(entry, changed(entry), told_reason(entry, task.timeline)) for entry in entries[-SHOWN:]],
         "schedule": schedule_of(task.timeline, now=now) if task.run_id else "",
         "is_declared": any(known.name == task.timeline for known in registry),
+        "named_reason": shown.reason if shown.reason_code in _NAMED else "",
+        "run_state": registry.title_in(task.timeline, task.run.state) if task.run else "",
+        "cause": registry.titled_in(task.timeline, task.cause.name) if task.cause else "",
         "run_ended": reader.end_of(task.run) if task.run else "",
         "sees_people": people,
         "log_is_cut": len(log) > SHOWN,
