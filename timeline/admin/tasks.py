@@ -229,6 +229,7 @@ class TaskAdmin(
             "machines": with_buttons(self, request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": about.is_gone,
+            "customer_page": policy.customer_page(request.user, entity) if entity is not None else "",
             "own_page": own_page_of(entity, self, request, using=using),
             "ref": ref,
             "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),
