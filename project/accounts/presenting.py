@@ -137,7 +137,7 @@ def _note(task: ScheduledTask) -> str:
     if task.reason_code == ReasonCode.MOVED:
         by_itself = without_people(task).reason  # Nothing is left where a person moved it.
         return "Moved, because the trial's end moved." if by_itself else "Moved by our support."
-    if task.state == State.COMPLETED and isinstance(task.result, dict):
+    if task.state == State.COMPLETED and isinstance(task.result, dict) and "in_use" in task.result:
         return "It still calls; we told you again." if task.result.get("in_use") else "It does not call any more."
     if note := _NOTES.get((task.state, task.reason_code)):
         return note

@@ -140,6 +140,17 @@ class TestMyTimeline:
         assert page.count("Not needed: payment is configured.") == 2
         assert "Configure payment" not in page
 
+    def test_says_nothing_of_the_mails_that_their_tasks_keep(self, home, client, account, clock):
+        """They are for staff who may read results; the customer has the mail itself."""
+        clock.advance(days=26)
+
+        kept = ScheduledTask.objects.get(task_key="trial.remind").result
+        assert (kept["to"], kept["subject"]) == ("ada@example.com", "Your trial ends soon")
+        assert "Configure payment to go on" in kept["text"]
+        page = client.get(home).content.decode()
+        assert "Your trial ends soon" not in page
+        assert "does not call" not in page
+
     def test_says_until_when_what_is_on_hold_waits_and_not_who_decided_that(self, home, client, account, clock):
         clock.advance(days=24)
         hold(account, until=clock.now + timedelta(days=8), reason="a liar, says his bank", actor="boss@example.com")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Q
 from django.utils.translation import pgettext
@@ -85,10 +85,28 @@ def telling(
     }
 
 
-def _data(task: ScheduledTask) -> list[tuple[str, str]]:
-    told = [(pgettext("timeline", "Payload"), as_json(task.payload) if task.payload else "")]
-    told.append((pgettext("timeline", "Result"), as_json(task.result) if task.result is not None else ""))
-    return [*told, (pgettext("timeline", "Last error"), task.error)]
+class Data(NamedTuple):
+    """What a task has brought or was given: ``parts`` of a mapping, by name, else ``text``; neither: there is nothing."""
+
+    name: str
+    text: str
+    parts: list[tuple[str, str]]
+
+
+def _data(task: ScheduledTask) -> list[Data]:
+    """What it brought first; what there is none of comes last."""
+    told = [
+        _datum(pgettext("timeline", "Result"), task.result),
+        Data(pgettext("timeline", "Last error"), task.error, []),
+        _datum(pgettext("timeline", "Payload"), task.payload or None),
+    ]
+    return sorted(told, key=lambda datum: not (datum.text or datum.parts))
+
+
+def _datum(name: str, value: Any) -> Data:
+    if isinstance(value, dict) and value:
+        return Data(name, "", [(key, each if isinstance(each, str) else as_json(each)) for key, each in value.items()])
+    return Data(name, value if isinstance(value, str) else "" if value is None else as_json(value), [])
 
 
 def as_json(value: object) -> str:
