@@ -125,11 +125,16 @@ class Registry:
         return definition, definition.tasks[name]
 
     def told(self, task_key: str) -> tuple[str, str]:
-        """A task for people: title and first paragraph of its docstring; either may be empty, both are for an unknown task."""
+        """
+        A task for people: title and first paragraph of its docstring; either may be empty, both are for an unknown task. A
+        timer is called as its event.
+        """
         timeline, _dot, name = task_key.partition("#")[0].partition(".")
         definition = self._definitions.get(timeline)
         task = definition.tasks.get(name) if definition is not None else None
-        return (task.title, "" if task.is_timer else task.doc) if task is not None else ("", "")
+        if definition is None or task is None:
+            return "", ""
+        return (definition.title_of(task.when.tells), "") if task.is_timer and task.when else (task.title, task.doc)
 
     def titled(self, task_key: str) -> str:
         """A task for people: its title, followed by its key; without a title, only the key."""
@@ -137,7 +142,7 @@ class Registry:
         return f"{title} ({task_key})" if title else task_key
 
     def title_in(self, timeline: str, name: str) -> str:
-        """What people call an event, a state or an exit of a timeline; empty: it has no title, or is not known here."""
+        """What people call an event, state, exit or condition of a timeline; empty: it has no title, or is not known here."""
         definition = self._definitions.get(timeline)
         return definition.title_of(name) if definition is not None else ""
 

@@ -22,6 +22,7 @@ from timeline.admin.entities import MAX_RUNS, MAX_SHOWN, Item
 from timeline.admin.entity_picture import LETTER, drawing
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.policy import TimelinePolicy
 from timeline.shortcuts import cancel, emit, hold, leave, start
 from timeline.testing import only_timelines
 
@@ -530,3 +531,28 @@ class TestItsOwnPage:
         about(order)
 
         assert "Its own page" not in text_of(operator.get(f"{ENTITY}?label=testapp.order&id={order.pk}"))
+
+
+class ShowsCustomers(TimelinePolicy):
+    """Has a page for each order, for those who may call off."""
+
+    def customer_page(self, user, entity):
+        return f"/orders/{entity.pk}/?a=1&b=2" if user.has_perm("timeline.cancel_scheduledtask") else ""
+
+
+class TestWhatTheCustomerSees:
+    @pytest.mark.parametrize("may_cancel", [True, False])
+    def test_is_where_the_policy_says(self, settings, person, browse, order, about, may_cancel):
+        settings.TIMELINE = {**settings.TIMELINE, "POLICY": "tests.admin.test_entity.ShowsCustomers"}
+        about(order)
+        eva = person("eva", "view_scheduledtask", *(["cancel_scheduledtask"] if may_cancel else []))
+
+        page = text_of(browse(eva).get(f"{ENTITY}?label=testapp.order&id={order.pk}"))
+
+        address = f'href="/orders/{order.pk}/?a=1&amp;b=2">What the customer sees</a>'
+        assert (address in page) == may_cancel
+
+    def test_is_nowhere_unless_it_says_so(self, operator, order, about):
+        about(order)
+
+        assert "What the customer sees" not in text_of(operator.get(f"{ENTITY}?label=testapp.order&id={order.pk}"))

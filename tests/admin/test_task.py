@@ -103,9 +103,24 @@ class TestWhatItTells:
             "ValueError: IBAN DE89 is closed",
             "Traceback",
             "active → retryable",
-            "&quot;iban&quot;: &quot;DE89&quot;",
+            "<dt>iban</dt><dd>DE89</dd>",
         ):
             assert said in text
+
+    def test_its_result_by_its_parts_and_before_what_there_is_none_of(self, operator, about, order):
+        result = {"subject": "Your <trial>", "text": "one\ntwo", "sizes": [1, 2]}
+
+        page = text_of(operator.get(detail(about(order, state=State.COMPLETED, result=result))))
+
+        assert "<dt>subject</dt><dd>Your &lt;trial&gt;</dd>" in page
+        assert "<dt>text</dt><dd>one<br>two</dd>" in page
+        assert "<dt>sizes</dt><dd>[<br> 1,<br> 2<br>]</dd>" in page
+        assert page.index("<dt>Result</dt>") < page.index("<dt>Last error</dt>")
+
+    def test_a_result_that_is_one_text_as_it_is(self, operator, about, order):
+        page = text_of(operator.get(detail(about(order, state=State.COMPLETED, result="two\nlines"))))
+
+        assert "<pre>two lines</pre>" in page
 
     def test_the_error_that_its_machine_took_as_an_answer(self, operator, answered):
         text = text_of(operator.get(detail(answered)))

@@ -26,7 +26,7 @@ REASONS: Final[dict[ReasonCode, StrPromise]] = {
     ReasonCode.DEFINITION: _("its code changed"),
     ReasonCode.OPERATOR: _("somebody decided so"),
     ReasonCode.HANDLER: _("its handler decided so"),
-    ReasonCode.GUARD: _("a guard said no"),
+    ReasonCode.GUARD: _("its condition said no"),
     ReasonCode.EXIT: _("an exit ended its run"),
     ReasonCode.RUN_ENDED: _("nothing else was left of its run"),
     ReasonCode.STATE: _("its machine left the state"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Q
 from django.utils.translation import pgettext
@@ -13,6 +13,7 @@ from django.utils.translation import pgettext
 from timeline.admin.subject import Reader
 from timeline.admin.task_trace import TraceRow, attempts_of, changed, compared, trace
 from timeline.features.recurring.reading import schedule_of
+from timeline.lifecycle import ReasonCode
 from timeline.models import LogEntry
 from timeline.reading.explanation import first_due, outlook, story_so_far
 from timeline.reading.masks import masked_entry
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 
+# Reasons whose text is a name in code; people read the words for it.
+_NAMED = frozenset({ReasonCode.EXIT, ReasonCode.GUARD, ReasonCode.UNTIL})
 SHOWN = 200  # So many entries of a log are shown, the latest.
 
 
@@ -70,6 +73,9 @@ def telling(
         "log": [(entry, changed(entry), told_reason(entry, task.timeline)) for entry in entries[-SHOWN:]],
         "schedule": schedule_of(task.timeline, now=now) if task.run_id else "",
         "is_declared": any(known.name == task.timeline for known in registry),
+        "named_reason": shown.reason if shown.reason_code in _NAMED else "",
+        "run_state": registry.title_in(task.timeline, task.run.state) if task.run else "",
+        "cause": registry.titled_in(task.timeline, task.cause.name) if task.cause else "",
         "run_ended": reader.end_of(task.run) if task.run else "",
         "sees_people": people,
         "log_is_cut": len(log) > SHOWN,
@@ -79,10 +85,28 @@ def telling(
     }
 
 
-def _data(task: ScheduledTask) -> list[tuple[str, str]]:
-    told = [(pgettext("timeline", "Payload"), as_json(task.payload) if task.payload else "")]
-    told.append((pgettext("timeline", "Result"), as_json(task.result) if task.result is not None else ""))
-    return [*told, (pgettext("timeline", "Last error"), task.error)]
+class Data(NamedTuple):
+    """What a task has brought or was given: ``parts`` of a mapping, by name, else ``text``; neither: there is nothing."""
+
+    name: str
+    text: str
+    parts: list[tuple[str, str]]
+
+
+def _data(task: ScheduledTask) -> list[Data]:
+    """What it brought first; what there is none of comes last."""
+    told = [
+        _datum(pgettext("timeline", "Result"), task.result),
+        Data(pgettext("timeline", "Last error"), task.error, []),
+        _datum(pgettext("timeline", "Payload"), task.payload or None),
+    ]
+    return sorted(told, key=lambda datum: not (datum.text or datum.parts))
+
+
+def _datum(name: str, value: Any) -> Data:
+    if isinstance(value, dict) and value:
+        return Data(name, "", [(key, each if isinstance(each, str) else as_json(each)) for key, each in value.items()])
+    return Data(name, value if isinstance(value, str) else "" if value is None else as_json(value), [])
 
 
 def as_json(value: object) -> str:

@@ -21,7 +21,7 @@ from timeline.admin.act_on_all import MatchingPages
 from timeline.admin.actions import WORDINGS, obstacle
 from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
-from timeline.admin.entities import answer, in_order_of_start, picture, read_entity, timeline_of
+from timeline.admin.entities import answer, in_order_of_start, machines_at, picture, read_entity, timeline_of
 from timeline.admin.health import HealthPages
 from timeline.admin.list_query import asked
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
@@ -220,10 +220,12 @@ class TaskAdmin(
         context = {
             **told,
             **picture(drawn, request.GET, holds=read.holds, now=now, zone=zone),
+            "machines_at": machines_at(in_order_of_start(read.runs), now=now, zone=zone),
             "answer": answer(drawn, holds=read.holds, now=now, zone=zone),
             "machines": with_buttons(self, request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": about.is_gone,
+            "customer_page": policy.customer_page(request.user, entity) if entity is not None else "",
             "own_page": own_page_of(entity, self, request, using=using),
             "ref": ref,
             "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),

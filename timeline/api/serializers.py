@@ -15,13 +15,13 @@ from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
 from timeline.features.waits.reading import wait_of, waits_in_words
-from timeline.lifecycle import ReasonCode, State
+from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explanation import explain
 from timeline.reading.in_the_way import in_the_way
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
-from timeline.reading.reason_texts import retold
+from timeline.reading.reason_texts import retold, title_of_reason
 from timeline.registry import registry
 
 CODE: Final = "One of a closed set; empty where nothing needs one."
@@ -64,7 +64,8 @@ class TaskSerializer(RowSerializer):
         help_text="Why it is where it is; of errors, and what people wrote, only to those who may read it."
     )
     reason_title = serializers.SerializerMethodField(
-        help_text="What people call the exit that is the reason; empty: it has no title, or the reason is another one."
+        help_text="What people call the exit, or the condition that refused, which is the reason; empty: it has no words of "
+        "its own, or the reason is another one."
     )
     actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
     limit_key = serializers.CharField(
@@ -121,8 +122,7 @@ class TaskSerializer(RowSerializer):
         return retold(self.shown(task))
 
     def get_reason_title(self, task: ScheduledTask) -> str:
-        is_exit = task.reason_code == ReasonCode.EXIT
-        return registry.title_in(task.timeline, self.shown(task).reason) if is_exit else ""
+        return title_of_reason(self.shown(task))
 
     def get_actor(self, task: ScheduledTask) -> str:
         return self.shown(task).actor

@@ -72,7 +72,7 @@ class Definition:
         key: Fields of the starting event's payload, which make the run's key; none: runs have no key.
         again: Whether what comes while a run is open begins one more when that has finished.
         search: Fields of the entity by which people find it; none: those of its own admin.
-        titles: Event, state or exit → what people call it.
+        titles: Event, state, exit or condition → what people call it.
         errors: Class of what a handler of a machine raises → the event that it means.
         asks: Event → who may say it, and its title.
         most_moves: So many moves of a machine's run within an hour by handlers and timers; then ``spinning`` comes, if any.
@@ -110,7 +110,7 @@ class Definition:
         return f"{self.name}.{task_name}"
 
     def title_of(self, name: str) -> str:
-        """What people call an event, a state or an exit, in the language of the moment; empty: it has no title."""
+        """What people call an event, a state, an exit or a condition, in the language of the moment; empty: it has no title."""
         return " ".join(str(self.titles.get(name, "")).split())
 
     def titled(self, name: str) -> str:

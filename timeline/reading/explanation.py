@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Sentences around the text of a reason; with other codes the text stands alone.
 _WHY = {
     ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
-    ReasonCode.GUARD: gettext_lazy("its guard said no (%(text)s)"),
+    ReasonCode.GUARD: gettext_lazy("its condition said no (%(text)s)"),
     ReasonCode.UNTIL: gettext_lazy("its series has ended (%(text)s)"),
     ReasonCode.HANDLER: gettext_lazy("its handler decided so: %(text)s"),
     ReasonCode.MOVED: gettext_lazy("it was moved: %(text)s"),
@@ -143,7 +143,10 @@ def standing(task: ScheduledTask) -> str:
 
 
 def _in_words(row: ScheduledTask | LogEntry, timeline: str) -> str:
-    template, text = _WHY.get(ReasonCode(row.reason_code)), told_reason(row, timeline) or row.reason_code
+    template, text = (
+        _WHY.get(ReasonCode(row.reason_code)),
+        told_reason(row, timeline) or str(ReasonCode(row.reason_code).label),
+    )
     return str(template) % {"text": text} if template else text
 
 

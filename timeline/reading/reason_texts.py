@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django.apps import apps
+from django.core.exceptions import FieldDoesNotExist
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Case, JSONField, OuterRef, Q, Subquery, When
 from django.db.models.functions import JSONObject
@@ -14,12 +18,14 @@ from django.db.models.functions import JSONObject
 from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline.reading.guard_words import refused_in_words
 from timeline.reasons import SENTENCES, Sentence
 from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+    from timeline.definition import Definition
     from timeline.models.task import ScheduledTaskQuerySet
 
 
@@ -27,6 +33,9 @@ Said = Mapping[str, Any]  # As in ``detail``: the name of a sentence, and its va
 
 _KEPT: Final = "_recalled"
 _READ: Final = "read_with_it"
+_NAMED: Final = frozenset({"event", "events", "states", "task"})  # Gaps of sentences that have names in code.
+_NAME: Final = re.compile(r"[\w.:#-]*\w")
+_REFUSALS: Final = frozenset({ReasonCode.GUARD, ReasonCode.UNTIL})
 
 
 class _Sentences(NamedTuple):
@@ -131,9 +140,46 @@ def retold(row: ScheduledTask | LogEntry) -> str:
 
 
 def told_reason(row: ScheduledTask | LogEntry, timeline: str) -> str:
-    """The same for people: an exit of the timeline has its title."""
+    """The same for people: exits, guards, and what the package's sentences name, have their titles."""
+    definition = next((known for known in registry if known.name == timeline), None)
+    if (found := _sentence(row)) is not None and definition is not None:
+        sentence, said = found
+        return sentence.told({**said, **_with_titles(definition, said)})
     text = retold(row)
+    if row.reason_code in _REFUSALS:
+        return refused_in_words(definition, text)
     return registry.titled_in(timeline, text) if row.reason_code == ReasonCode.EXIT else text
+
+
+def _with_titles(definition: Definition, said: Mapping[str, Any]) -> dict[str, str]:
+    """The values of a sentence that are names in code, as people say them; what has no title stays as it is."""
+
+    def called(name: str) -> str:
+        declared = definition.tasks.get(name)
+        title = definition.title_of(name) or (declared.title if declared is not None else "")
+        return f"“{title}”" if title else name
+
+    told = {gap: _NAME.sub(lambda found: called(found[0]), str(said[gap])) for gap in _NAMED & said.keys()}
+    if "anchor" in said:
+        told["anchor"] = _field_in_words(definition, str(said["anchor"]))
+    if "code" in said and said["code"] in ReasonCode:
+        told["code"] = str(ReasonCode(said["code"]).label)
+    return told
+
+
+def _field_in_words(definition: Definition, name: str) -> str:
+    """What Django calls a field of the entity; else its name."""
+    with suppress(LookupError, ValueError, FieldDoesNotExist):
+        return str(getattr(apps.get_model(definition.label)._meta.get_field(name), "verbose_name", name))
+    return name
+
+
+def title_of_reason(task: ScheduledTask) -> str:
+    """What people call the exit, or the guard that refused, that is the reason of a task; empty: it has no such words."""
+    if task.reason_code == ReasonCode.EXIT:
+        return registry.title_in(task.timeline, task.reason)
+    words = told_reason(task, task.timeline) if task.reason_code in _REFUSALS else ""
+    return "" if words == retold(task) else words
 
 
 def retold_reason(reason: Reason) -> str:

@@ -105,7 +105,7 @@ def _flow(definition: Definition) -> Iterator[str]:
     yield f'    run(["{_escaped(" · ".join(starts_of(definition) or [definition.name]))}"])'
     for task, name in names.items():
         declared = definition.tasks[task]
-        said = [declared.title or task, declared.describe(), *guards_of(declared)]
+        said = [declared.title or task, declared.describe(), *guards_of(definition, declared)]
         yield f'    {name}["{"<br>".join(_escaped(part) for part in said if part)}"]'
     for task, name in names.items():
         if (when := definition.tasks[task].when) is not None:

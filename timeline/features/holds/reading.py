@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
 from django.utils.translation import gettext as _
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 _SOON: Final = timedelta(hours=24)
 
 
+class HeldTask(NamedTuple):
+    """
+    A task that a hold keeps: ``until`` when, and when it runs then, as things stand. None: until somebody releases it.
+    ``is_called_off``: what is due by the end of the hold is cancelled.
+    """
+
+    until: datetime | None
+    comes_at: datetime | None
+    is_called_off: bool = False
+
+
 def held_in_words(holds: Iterable[Hold]) -> str:
     """Say in a few words until when holds keep a task; empty: there are none."""
     ends = [hold.until for hold in holds]
@@ -41,11 +52,32 @@ def held_until(tasks: Sequence[ScheduledTask], found: Sequence[Hold] | None, *, 
     ``some_open`` has.
     """
     over = holds_over(tasks, using=using) if found is None else over_these(tasks, found, using=using)
-    keeping = {
-        task.pk: [hold for hold in over.get(task.pk, ()) if hold.until is None or hold.until > task.scheduled_at]
-        for task in tasks
-    }
+    keeping = {task.pk: _keeping(task, over.get(task.pk, ())) for task in tasks}
     return {task_id: held_in_words(holds) for task_id, holds in keeping.items() if holds}
+
+
+def waits_of(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, HeldTask]:
+    """Find what is on hold of some tasks, and when it is due for all that: for whom a task is about. One statement."""
+    over = holds_over(tasks, using=using)
+    return {task.pk: _held_task(task, holds) for task in tasks if (holds := _keeping(task, over.get(task.pk, ())))}
+
+
+def _keeping(task: ScheduledTask, holds: Iterable[Hold]) -> list[Hold]:
+    """Those of the holds over a task that end after it is due."""
+    return [hold for hold in holds if hold.until is None or hold.until > task.scheduled_at]
+
+
+def _held_task(task: ScheduledTask, holds: Sequence[Hold]) -> HeldTask:
+    ends = [hold.until for hold in holds if hold.until is not None]
+    if len(ends) < len(holds):
+        return HeldTask(None, None, any(hold.then == Then.EXPIRE for hold in holds))
+    until = max(ends)
+    if any(hold.then == Then.EXPIRE for hold in holds):
+        return HeldTask(until, None, is_called_off=True)
+    moved = [
+        hold.until - max(hold.created_at, task.created_at) for hold in holds if hold.until and hold.then == Then.SHIFT
+    ]
+    return HeldTask(until, max(until, task.scheduled_at + max(moved, default=timedelta(0))))
 
 
 def told_of(task: ScheduledTask, *, people: bool, using: str) -> Iterator[str]:

@@ -46,6 +46,16 @@ class MoveLine:
         return registry.titled_in(self.timeline, self.to_state)
 
     @property
+    def state_title(self) -> str:
+        """What people call the state; empty: it has no title."""
+        return registry.title_in(self.timeline, self.to_state)
+
+    @property
+    def event_title(self) -> str:
+        """What people call the event; empty: it has no title, or there was none."""
+        return registry.title_in(self.timeline, self.event)
+
+    @property
     def told_event(self) -> str:
         """Its event, likewise; empty: it was begun by hand."""
         return registry.titled_in(self.timeline, self.event)
@@ -68,6 +78,16 @@ class MachineLine:
     def told_state(self) -> str:
         """Its state, with its title, if it has one."""
         return registry.titled_in(self.run.timeline, self.run.state)
+
+    @property
+    def state_title(self) -> str:
+        """What people call its state; empty: it has no title."""
+        return registry.title_in(self.run.timeline, self.run.state)
+
+    @property
+    def takes_in_words(self) -> str:
+        """The events that it takes, for people: titles, or names where there are none."""
+        return ", ".join(registry.title_in(self.run.timeline, event) or event for event in self.takes)
 
     @property
     def told_takes(self) -> str:
