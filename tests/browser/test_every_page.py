@@ -43,7 +43,7 @@ def addresses(clock, staff, make_task):
         )
         full = make_task(state=State.AVAILABLE, **about, occurrence="2")
         ScheduledTask.objects.filter(pk=full.pk).update(limit_key="payout", held_until="opened")
-        hold(order, reason="they dispute the bill", actor="ada")
+        held = hold(order, reason="they dispute the bill", actor="ada")
         bulk = begin_bulk(  # of bulk_actions
             bulk_action("move", asker=staff.pk, filters={"task": "shipping.ship"}, by_days=2),
             ScheduledTask.objects.all(),
@@ -67,6 +67,7 @@ def addresses(clock, staff, make_task):
             "matching": [page("matching"), page("matching", "?action=cancel")],
             "holds": [page("holds")],
             "hold": [page("hold", whose)],
+            "release": [page("release", f"?hold={held.pk}")],
             "people": [page("people")],
             "take": [page("take")],  # Which takes nothing when it is opened, and leads there.
             "hand_over": [page("hand_over", f"?item={run.pk}")],
