@@ -63,6 +63,7 @@ def addresses(clock, staff, make_task):
             "redrive": [page("redrive", f"?group={GROUP}")],
             "health": [page("health")],
             "inventory": [page("inventory")],
+            "journal": [page("journal"), page("journal", "?actor=ada")],
             "limits": [page("limits")],  # of limits
             "matching": [page("matching"), page("matching", "?action=cancel")],
             "holds": [page("holds")],
