@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.utils.translation import gettext_lazy as _
 
 from project.accounts import mails
@@ -36,6 +38,7 @@ class Trial(Timeline):
 
     @task(
         before("trial_ends_at", days=5),
+        expires=timedelta(days=5),  # At the end, it is no reminder any more.
         unless=has_payment,
         atomic=False,
         title=_("Remind that the trial ends"),

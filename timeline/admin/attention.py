@@ -289,7 +289,6 @@ class AttentionPages(Pages):
 
     def _holds(self, request: HttpRequest, number: int, holds: list[Hold], names: dict[EntityRef, Named]) -> Section:
         where, may_hold = self.address("holds"), policy_of(request).may_hold(request.user)
-        links = [(_("Release…"), where)] if may_hold else []
         lines = [
             Line(
                 None,
@@ -298,7 +297,7 @@ class AttentionPages(Pages):
                 names.get(hold.entity_ref) if hold.scope == Scope.ENTITY else None,
                 hold.until,
                 pgettext("timeline", "until") if hold.until else "",
-                links,
+                [(pgettext("timeline", "Release…"), f"{self.address('release')}?hold={hold.pk}")] if may_hold else [],
             )
             for hold in holds[:FEW]
         ]

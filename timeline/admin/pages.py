@@ -64,6 +64,7 @@ PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
     "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
     "inventory_view": frozenset({"starts"}),
+    "journal_view": frozenset({"actor", "before", "day"}),
     "matching_view": _LIST | {"action"},
     "redrive_view": frozenset({"cause", "group"}),
 }
@@ -76,6 +77,7 @@ PAGES: Final = (
     "dead",
     "health",
     "inventory",
+    "journal",
     "matching",
     "redrive",
 )

@@ -23,6 +23,7 @@ from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import answer, in_order_of_start, machines_at, picture, read_entity, timeline_of
 from timeline.admin.health import HealthPages
+from timeline.admin.journal import JournalPages
 from timeline.admin.list_query import asked
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import named, own_page_of
@@ -64,6 +65,7 @@ class TaskAdmin(
     AttentionPages,
     FindPages,
     HealthPages,
+    JournalPages,
     IndexPages,
     MatchingPages,
     RedrivePages,
@@ -99,6 +101,7 @@ class TaskAdmin(
                 "inventory/<str:name>/", require_safe(shows(self.timeline_view, _timeline_of)), name=f"{name}_timeline"
             ),
             path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
+            path("journal/", require_safe(wrap(self.journal_view)), name=f"{name}_journal"),
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),

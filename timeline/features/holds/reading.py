@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
+from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from timeline.features.holds.store import holds_over, over_these, tasks_under
-from timeline.lifecycle import OPEN, State
-from timeline.models import Hold, Then
-from timeline.reading.attention import Ask, counts_of, told_count
+from timeline.lifecycle import OPEN, WAITING, State
+from timeline.models import EntityRef, Hold, Then
+from timeline.reading.attention import MAX_COUNTED, Ask, counts_of, told_count
 from timeline.store.bounded_counts import Counted
 from timeline.timing import told_time
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
+FIRST: Final = 20  # Tasks of which it is said whom they are about.
 _SOON: Final = timedelta(hours=24)
 
 
@@ -126,3 +128,66 @@ def would_hold(visible: ScheduledTaskQuerySet, holds: Sequence[Hold], *, now: da
         few,
     )
     return f"{said}, {soon_due % {'count': told_count(few)}}." if few else f"{said}."
+
+
+def would_release(
+    visible: ScheduledTaskQuerySet, hold: Hold, others: Sequence[Hold], *, now: datetime
+) -> tuple[list[str], list[EntityRef]]:
+    """
+    Say what becomes of tasks if a hold is released now, of those that who looks may see; and whom the first that are due are
+    about, ``FIRST`` at most. ``others``: holds that stay in force. Two statements; each count ends at a bound.
+    """
+    under = tasks_under([hold], visible)
+    due, ahead = under.due(now).in_order(), under.ahead(now)
+    rows = visible.filter(pk__in=due.values("pk")[:MAX_COUNTED])
+    parts = [Ask("due", part.in_order()) for part in under.late(now)]
+    parts += [Ask("ahead", ahead.filter(state=state).in_order()) for state in sorted(WAITING)]
+    parts += [Ask("late", rows.filter(expires_at__lte=now).in_order())]
+    parts += [Ask("kept", tasks_under(others, rows).in_order())] if others else []
+    found = counts_of(parts, using=visible.db)
+    counts = {name: found.get(name, Counted()).count for name in ("due", "ahead", "late", "kept")}
+    first = list(due.values_list("entity_label", "entity_id")[: FIRST + 1]) if counts["due"] else []
+    return list(_told_release(hold, counts, now)), [EntityRef(*ref) for ref in first]
+
+
+def _told_release(hold: Hold, counts: Mapping[str, int], now: datetime) -> Iterator[str]:
+    due, ahead = counts["due"], counts["ahead"]
+    if not due + ahead:
+        yield _("Nothing that you can see is under it now.")
+    elif hold.then == Then.SHIFT:
+        several = due + ahead
+        said = ngettext(
+            "%(count)s task moves on by the time for which it was held, up to %(span)s: those that are due by then run.",
+            "%(count)s tasks move on by the time for which they were held, up to %(span)s: those that are due by then run.",
+            several,
+        )
+        yield said % {"count": told_count(several), "span": timesince(hold.created_at, min(hold.until or now, now))}
+        return
+    elif hold.then == Then.EXPIRE and due:
+        said = ngettext("%(count)s task is due, and is cancelled.", "%(count)s tasks are due, and are cancelled.", due)
+        yield said % {"count": told_count(due)}
+    elif due:
+        said = ngettext("%(count)s task is due, and runs at once.", "%(count)s tasks are due, and run at once.", due)
+        yield said % {"count": told_count(due)}
+    if due and hold.then == Then.RUN:
+        yield from _told_exceptions(counts)
+    if ahead:
+        said = ngettext("%(count)s is ahead, and keeps its time.", "%(count)s are ahead, and keep their times.", ahead)
+        yield said % {"count": told_count(ahead)}
+
+
+def _told_exceptions(counts: Mapping[str, int]) -> Iterator[str]:
+    if kept := counts["kept"]:
+        said = ngettext(
+            "Of these, %(count)s stays on hold: something else holds it, too.",
+            "Of these, %(count)s stay on hold: something else holds them, too.",
+            kept,
+        )
+        yield said % {"count": told_count(kept)}
+    if late := counts["late"]:
+        said = ngettext(
+            "Of these, %(count)s is dropped, because it is too late for it.",
+            "Of these, %(count)s are dropped, because it is too late for them.",
+            late,
+        )
+        yield said % {"count": told_count(late)}
