@@ -210,12 +210,17 @@ class Hooks:
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
         relabels: Change what names entities by the old label of a model: (old, new, ``using``). Before any task is locked.
         blanks: Rows about entities, by model, with what their columns become when an entity is erased.
+        functions: Functions that its statements call, kept in databases that have such: its name (without ``timeline_``), and
+            what makes the text, given ``using``; None: that is in ``function_<name>`` among the statements.
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
     Reading:
         sentences: What the feature says of why a task came to where it is; told to people in their language.
         hindrances: See ``Hindrance``.
         origins: Lines on what a task belongs to, such as the state of its run, for its story; given the task and ``now``.
+        asks: What waits for a person, beside dead letters and what rests: a name in ``Waiting`` and the rows, in the order of
+            the index that finds them. Given the tasks that the reader sees, whether they see all ``runs`` and ``holds``,
+            and ``now``.
         explains: Lines about a task that is due and waits, or that has ended.
         troubles: What is wrong beside tasks, in sentences, for health and the doctor; given ``now``, ``using`` and whether
             the database ``is_polled``. Nothing is asked where the feature is not used.
@@ -259,11 +264,13 @@ class Hooks:
     redrives: tuple[Callable[..., None], ...] = ()
     relabels: tuple[Callable[..., None], ...] = ()
     blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
+    functions: tuple[tuple[str, Callable[[str], str] | None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
     sentences: tuple[Sentence, ...] = ()
     hindrances: tuple[Hindrance, ...] = ()
     origins: tuple[Callable[..., Iterator[str]], ...] = ()
+    asks: tuple[Callable[..., Iterator[tuple[str, QuerySet[Any]]]], ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()
     troubles: tuple[Callable[..., Iterator[str]], ...] = ()
     inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()

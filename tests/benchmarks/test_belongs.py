@@ -22,7 +22,7 @@ class TestNamed:
         found = {str(path.relative_to(PACKAGE)) for path in named("fan_out")}
 
         assert "planning/planner.py" in found
-        assert "features/fan_out/attempts.py" not in found
+        assert "features/fan_out/fanned_rows.py" not in found
 
 
 class TestSpread:

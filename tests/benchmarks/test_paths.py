@@ -22,7 +22,12 @@ ROW = re.compile(r"\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|")
 # Files of features that the timeline of the paths does not use.
 SETTLED = [
     *("features/holds/precheck.py", "features/machines/outcomes.py", "features/limits/claims.py"),
-    *("features/fan_out/attempts.py", "operations/succession.py", "features/waits/wake.py", "features/limits/keys.py"),
+    *(
+        "features/fan_out/fanned_rows.py",
+        "operations/succession.py",
+        "features/waits/wake.py",
+        "features/limits/keys.py",
+    ),
     *("store/alerts.py", "runs.py"),
 ]
 EMITTED = [

@@ -21,13 +21,13 @@ from timeline.dialects import dialect_of
 from timeline.features.holds.reading import told_hold
 from timeline.features.holds.store import OnHold, covers
 from timeline.features.machines.lines import PersonLines, WaitingPerson
-from timeline.features.machines.people import FirstAsked, tasks_resting
+from timeline.features.machines.people import FirstAsked
 from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
 from timeline.likeness import headline
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.policy import Action
-from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, told_waits
+from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, tasks_resting, told_waits
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
 from timeline.reading.diagnosis import told_troubles, told_undefined, undefined_among
 from timeline.registry import registry

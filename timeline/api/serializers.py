@@ -10,7 +10,6 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, EntityField, EntitySerializer, InstantField, TitleField
-from timeline.features.machines.api import MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
 from timeline.features.steps.reading import StepLine, steps_of_task
@@ -275,33 +274,6 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     run = serializers.UUIDField(read_only=True)
     expected_at = InstantField(read_only=True, allow_null=True)
     why = serializers.CharField(read_only=True)
-
-
-class TaskPartSerializer(serializers.Serializer[Any]):
-    """A page of tasks."""
-
-    next = serializers.URLField(read_only=True, allow_null=True, help_text="The next page; null: this is the last.")
-    results = TaskSerializer(many=True, read_only=True)
-
-
-class ForeseenPartSerializer(serializers.Serializer[Any]):
-    """All that is foreseen."""
-
-    next = serializers.URLField(read_only=True, allow_null=True, help_text="Always null.")
-    results = ForeseenSerializer(many=True, read_only=True)
-
-
-class PartsSerializer(serializers.Serializer[Any]):
-    """A timeline: its three parts, or the one asked for."""
-
-    upcoming = TaskPartSerializer(required=False, help_text="Not ended, due already or not; the soonest first.")
-    foreseen = ForeseenPartSerializer(required=False, help_text="Without a row yet; the soonest first.")
-    past = TaskPartSerializer(required=False, help_text="Ended; the latest due first.")
-    machines = MachineSerializer(
-        many=True,
-        required=False,
-        help_text="Where the runs of machines are, the latest first. Left out with `part`, and where there is no machine.",
-    )
 
 
 class EventSerializer(RowSerializer):

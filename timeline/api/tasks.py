@@ -26,7 +26,7 @@ from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
 from timeline.exceptions import ChangedSince, TransitionNotAllowed
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, Action, is_possible
-from timeline.reading.changes import changes_since
+from timeline.reading.changes_since import changes_since
 from timeline.timing import Offset
 
 _CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)

@@ -227,7 +227,7 @@ def _called(known: Definition) -> Iterator[tuple[str, str]]:
 
 
 def _unread(known: Definition) -> Iterator[tuple[str, str]]:
-    if known.starts_on or known.machine is not None:
+    if known.starts_on or known.has_states:
         return
     for name, value in vars(known.cls).items():
         is_ours = name.startswith("_") or name in {*known.cls._options, "definition"}

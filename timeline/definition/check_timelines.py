@@ -110,7 +110,7 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
 
 def _content_problems(definition: Definition) -> Iterator[Problem]:
     cls = definition.cls
-    if definition.machine is not None:
+    if definition.has_states:
         return
     if isinstance(getattr(cls, "table", None), Mapping) and hasattr(cls, "initial"):
         yield "has a table and an initial state, but is no machine.", "Inherit from Machine."

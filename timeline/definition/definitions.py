@@ -118,10 +118,25 @@ class Definition:
         title = self.title_of(name)
         return f"{title} ({name})" if title else name
 
+    @property
+    def has_states(self) -> bool:
+        """Whether its runs are in states, by a table."""
+        return self.machine is not None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """All states that its runs may be in, in the order of its table."""
+        return self.machine.states if self.machine is not None else ()
+
+    @property
+    def initial(self) -> str:
+        """The state that its runs begin in; empty: they are in none."""
+        return self.machine.initial if self.machine is not None else ""
+
     @cached_property
     def mirror(self) -> str:
         """Name of the entity's field in which a machine shows its state; empty: in none."""
-        return str(getattr(self.cls, "mirror", "")) if self.machine is not None else ""
+        return str(getattr(self.cls, "mirror", "")) if self.has_states else ""
 
     @cached_property
     def code(self) -> str:

@@ -94,7 +94,7 @@ class AfterRun:
             known = ", ".join(map(repr, _ENDS))
             return [(f"starts {word} with ended={self.ended!r}.", f"Use one of {known}.")]
         found = []
-        if other.machine is not None and self.ended in ("completed", "finished"):
+        if other.has_states and self.ended in ("completed", "finished"):
             problem = (
                 f"starts {word} where it is {self.ended}, but runs of a machine end by its table, which is an exit."
             )

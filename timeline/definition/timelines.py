@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
-    from timeline.features.machines.table import Table
     from timeline.models import Event, ScheduledTask, TimelineRun
 
 
@@ -133,8 +132,7 @@ class Timeline:
         check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)], cls._options)
         if abstract:
             return
-        starts_on, table = cls.starts_on, cls._read_table()
-        conduct = cls._conduct(table)
+        starts_on, conduct = cls.starts_on, cls._conduct()
         timers = conduct["timers"].tasks if conduct else {}
         cls.definition = Definition(
             cls=cls,
@@ -150,20 +148,14 @@ class Timeline:
             key=names_of(unless_declared(cls.key, ())),
             search=names_of(unless_declared(cls.search, ())),
             titles=read_titles(unless_declared(cls.titles, {})),
-            machine=table,
             payloads=cls._payload_types(),
             **conduct,
         )
         check_shape(cls.definition)
 
     @classmethod
-    def _read_table(cls) -> Table | None:
-        """The table of a machine, checked; None: it is none."""
-        return None
-
-    @classmethod
-    def _conduct(cls, table: Table | None) -> dict[str, Any]:  # noqa: ARG003 (a machine's is read by its table)
-        """What a machine does by itself: fields of its definition."""
+    def _conduct(cls) -> dict[str, Any]:
+        """What it does by itself, such as move by a table: further fields of its definition."""
         return {}
 
     @classmethod

@@ -26,11 +26,10 @@ def problems_of_titles(definition: Definition) -> Iterator[tuple[str, str]]:
     if not isinstance(titles, Mapping):
         yield f"has titles = {titles!a:.60}.", 'Use a dict: {"payment.configured": _("the customer paid")}.'
         return
-    states = definition.machine.states if definition.machine is not None else ()
     is_own = "titles" in vars(definition.cls)  # What is inherited may name what only its base has.
     guards = [guard for task in definition.tasks.values() for guard in task.guards.values()]
     conditions = {name for guard in guards if (name := getattr(guard, "__name__", ""))}
-    known = {*definition.events, *definition.exits.values(), *states, *conditions}
+    known = {*definition.events, *definition.exits.values(), *definition.states, *conditions}
     for name, title in titles.items():
         if is_own and name not in known:
             remedy = "Name an event, a state, an exit or a condition of it; a task has its title in @task(title=…)."

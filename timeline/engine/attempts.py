@@ -25,7 +25,7 @@ from timeline.store.transactions import committed
 from timeline.store.transition import Write, advance, apply
 
 if TYPE_CHECKING:
-    from timeline.features.fan_out.attempts import FannedOut
+    from timeline.features.fan_out.fanned_rows import FannedOut
     from timeline.features.steps.calls import Steps
     from timeline.features.steps.recorder import StepWriter
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from timeline.features.fan_out.attempts import FannedOut, still_open, write_fanned_out
+from timeline.features.fan_out.fanned_rows import FannedOut, still_open, write_fanned_out
 from timeline.features.fan_out.sentences import SENTENCES
 from timeline.hooks import Hooks
 

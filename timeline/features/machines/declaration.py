@@ -187,9 +187,8 @@ class Machine(Timeline, abstract=True):
             raise DefinitionError(cls.__name__, problem, remedy)
 
     @classmethod
-    def _conduct(cls, table: Table | None) -> dict[str, Any]:
-        if table is None:
-            return {}
+    def _conduct(cls) -> dict[str, Any]:
+        table = cls._read_table()
         try:
             timers: Timers = read_timers(cls.timers, table)
             errors = read_errors(cls.errors, table)
@@ -206,7 +205,7 @@ class Machine(Timeline, abstract=True):
             raise DefinitionError(cls.__name__, error.problem, error.remedy) from None
         for problem, remedy in owner_problems(asks, has_owner=bool(cls.owner) or _is_account(cls.entity)):
             raise DefinitionError(cls.__name__, problem, remedy)
-        conduct = {"timers": timers, "errors": errors, "asks": asks, "tells": tells}
+        conduct = {"machine": table, "timers": timers, "errors": errors, "asks": asks, "tells": tells}
         return {**conduct, "most_moves": cls.most_moves, "spinning": spinning}
 
     @classmethod

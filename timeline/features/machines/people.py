@@ -15,12 +15,11 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from timeline.features.waits.reading import Undecided, still_asking, undecided
-from timeline.lifecycle import OPEN, ReasonCode, State
+from timeline.lifecycle import OPEN
 from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
-from timeline.store.index_selection import USUAL
 from timeline.store.multi_query import gather
 from timeline.store.transactions import AS_IT_IS
 
@@ -353,8 +352,9 @@ def runs_asking(timeline: str, state: str, *, using: str) -> TimelineRunQuerySet
     return runs.order_by("state_at", "pk")
 
 
-def tasks_resting(tasks: ScheduledTaskQuerySet, code: ReasonCode) -> ScheduledTaskQuerySet:
-    """Tasks that rest for this reason, until somebody decides, the first to look again first."""
-    rest = tasks.filter(state=State.RETRYABLE, reason_code=code)
-    # As the index has it.
-    return rest.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL).in_order()
+def asked_of_people(
+    tasks: ScheduledTaskQuerySet, *, runs: bool, **_others: object
+) -> Iterator[tuple[str, TimelineRunQuerySet]]:
+    """What waits for a person: runs in states that ask."""
+    for name, state in asking_states() if runs else ():
+        yield "people", runs_asking(name, state, using=tasks.db)

@@ -36,6 +36,7 @@ def _teller(_context: Timeline, attempt: Attempt, using: str) -> ProgressTeller:
 
 
 HOOKS = Hooks(
+    functions=(("record_step", None), ("record_last_step", None), ("record_place", None)),
     before_entry=((attrgetter("has_records"), _read_records),),
     contexts=((attrgetter("definition.steps"), _equip),),
     parts=(("teller", _teller),),

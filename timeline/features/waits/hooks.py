@@ -11,6 +11,7 @@ from uuid import UUID
 
 from timeline.engine.failures import at_rest
 from timeline.features.waits.calls import EventWaiter, Waits, awaited_first, begin_to_wait, still_to_wait
+from timeline.features.waits.reading import asked_of_people
 from timeline.features.waits.sentences import SENTENCES
 from timeline.features.waits.wake import note_deletion, wake_noted
 from timeline.hooks import Hooks, SomeColumns
@@ -71,4 +72,6 @@ HOOKS = Hooks(
     some_columns=(SomeColumns(AWAITED, _fill),),
     deletions=(note_deletion,),
     sentences=SENTENCES,
+    functions=(("is_awaited", None),),
+    asks=(asked_of_people,),
 )

@@ -167,6 +167,16 @@ def undecided(tasks: ScheduledTaskQuerySet, key: str, when: When, *, now: Moment
         yield waiting.filter(state=state).order_by("scheduled_at", "pk")
 
 
+def asked_of_people(
+    tasks: ScheduledTaskQuerySet, *, now: Moment, **_others: object
+) -> Iterator[tuple[str, ScheduledTaskQuerySet]]:
+    """What waits for a person: tasks that ask for approval."""
+    for known in registry:
+        for key, when in known.approvals.items():
+            for part in undecided(tasks, key, when, now=now):
+                yield "people", part
+
+
 def still_asking(found: Iterable[Undecided], *, using: str) -> list[Undecided]:
     """Leave out those that are decided already, though moved since, and say which are on hold. Three statements."""
     found = [each for each in found if each.task.run_id]  # What is scheduled ad hoc asks for no approval.
