@@ -57,7 +57,7 @@ _LIST: Final = frozenset(Question.__dataclass_fields__)
 OF_ENTITY: Final = frozenset({"label", "id"})
 # What each view is asked by its address. Views that are neither here nor of features are asked nothing.
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
-    "change_view": frozenset({"one", "other"}),
+    "change_view": frozenset({"before", "one", "other"}),
     "changelist_view": _LIST | {"part", "chosen"},
     "dead_view": frozenset({"cause", "group", "since", "task"}),
     "entity_view": OF_ENTITY | {"span"},

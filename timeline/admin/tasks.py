@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 from django.utils import timezone
@@ -30,7 +31,7 @@ from timeline.admin.references import named, own_page_of
 from timeline.admin.site_index import IndexPages
 from timeline.admin.subject import Reader, accounts, look_at, may_look
 from timeline.admin.task_list import chips, filters, listing, row_of
-from timeline.admin.task_page import telling
+from timeline.admin.task_page import place_in_log, telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
 from timeline.features.machines.lines import with_buttons
@@ -44,6 +45,7 @@ from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.reading.in_the_way import asks_in_the_way
+from timeline.reading.log_parts import asked_of_log, log_part
 from timeline.reading.outlook import foreseen_of
 from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
@@ -176,13 +178,20 @@ class TaskAdmin(
         task = visible.filter(pk=object_id).select_related("run", "cause").first()
         if task is None:
             raise Http404(_("There is no such task."))
-        now, ref = self.now_of(request), task.entity_ref
+        before, ref = place_in_log(request.GET), task.entity_ref
+        revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
+        now, [revised, *found] = self.now_and(
+            request, [revisions, *asked_of_log(task, before=before, using=self.alias)]
+        )
+        log = log_part(*found, is_latest=before is None)
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
         steps = steps_of_task(task, using=self.alias, results=reader.payload)
-        told = telling(task, visible, reader, steps=steps, parts=parts_of(task, steps, now), asked=request.GET, now=now)
-        carried_on = {other.previous_id for other in told["revisions"]}
+        parts = parts_of(task, steps, now)
+        told = telling(task, log, reader, steps=steps, parts=parts, asked=request.GET, now=now, using=self.alias)
+        carried_on = {other.previous_id for other in revised}
         context = {
             **told,
+            "revisions": sorted(revised, key=lambda other: other.revision),
             **stepping(task, steps, reader),
             "row": row_of(task, entity, now, reader)._replace(
                 fixed=fixed_since([task], using=self.alias).get(task.pk, "")

@@ -12,13 +12,14 @@ from rest_framework import serializers
 from timeline.api.fields import ChoiceOf, EntityField, EntitySerializer, InstantField, TitleField
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
-from timeline.features.steps.reading import StepLine, steps_of_task
+from timeline.features.steps.reading import StepLines, steps_of_task
 from timeline.features.waits.reading import wait_of, waits_in_words
 from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explanation import explain
 from timeline.reading.in_the_way import in_the_way
+from timeline.reading.log_parts import LogPart, read_log
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold, title_of_reason
 from timeline.registry import registry
@@ -202,19 +203,23 @@ class TaskDetailSerializer(TaskSerializer):
     steps = serializers.SerializerMethodField(
         help_text="Those that are done or begun, loops, and how far the handler is, in the order they were first recorded."
     )
-    log = serializers.SerializerMethodField()
+    steps_left_out = serializers.SerializerMethodField(help_text="So many earlier steps are not among these.")
+    log = serializers.SerializerMethodField(help_text="Of a long log the latest entries, or those before `before`.")
+    log_left_out = serializers.SerializerMethodField(help_text="So many entries are before the first of these.")
     wait = serializers.SerializerMethodField(help_text="What it waits for now; null: for no event.")
     schedule = serializers.SerializerMethodField(
         help_text="When its timeline starts by the clock, in words; empty: it does not."
     )
     explanation = serializers.SerializerMethodField(help_text="Its story in sentences, one a line.")
 
-    _steps: tuple[ScheduledTask, list[StepLine]] | None = None
+    _steps: tuple[ScheduledTask, StepLines] | None = None
+    _log: tuple[ScheduledTask, LogPart] | None = None
 
     class Meta(TaskSerializer.Meta):
         fields = [
             *TaskSerializer.Meta.fields,
-            *("description", "masked", "payload", "result", "error", "steps", "log", "wait", "schedule", "explanation"),
+            *("description", "masked", "payload", "result", "error", "steps", "steps_left_out"),
+            *("log", "log_left_out", "wait", "schedule", "explanation"),
         ]
         read_only_fields = fields
 
@@ -240,9 +245,14 @@ class TaskDetailSerializer(TaskSerializer):
         return StepSerializer(self._read_steps(task), many=True).data
 
     @extend_schema_field(LogSerializer(many=True))
+    def get_steps_left_out(self, task: ScheduledTask) -> int:
+        return self._read_steps(task).left_out
+
     def get_log(self, task: ScheduledTask) -> Any:
-        log = task.log.using(self.context["view"].get_using()).order_by("seq")
-        return LogSerializer(log, many=True, context={**self.context, "task": task}).data
+        return LogSerializer(self._read_log(task).entries, many=True, context={**self.context, "task": task}).data
+
+    def get_log_left_out(self, task: ScheduledTask) -> int:
+        return self._read_log(task).left_out
 
     @extend_schema_field(WaitSerializer(allow_null=True))
     def get_wait(self, task: ScheduledTask) -> Any:
@@ -255,10 +265,16 @@ class TaskDetailSerializer(TaskSerializer):
     def get_explanation(self, task: ScheduledTask) -> str:
         view = self.context["view"]
         people = self.sees_people(task)
-        steps = self._read_steps(task)
-        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides, people=people, steps=steps)
+        steps, log, payload = self._read_steps(task), self._read_log(task), not self.hides
+        return explain(task, now=view.now, using=view.get_using(), payload=payload, people=people, steps=steps, log=log)
 
-    def _read_steps(self, task: ScheduledTask) -> list[StepLine]:
+    def _read_log(self, task: ScheduledTask) -> LogPart:
+        if self._log is None or self._log[0] is not task:
+            view = self.context["view"]
+            self._log = (task, read_log(task, before=self.context.get("before"), using=view.get_using()))
+        return self._log[1]
+
+    def _read_steps(self, task: ScheduledTask) -> StepLines:
         if self._steps is None or self._steps[0] is not task:
             self._steps = (task, steps_of_task(task, using=self.context["view"].get_using(), results=not self.hides))
         return self._steps[1]

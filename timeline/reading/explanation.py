@@ -8,17 +8,19 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
-from timeline.features.steps.reading import StepLine, steps_of_task, told_steps
+from timeline.features.steps.reading import StepLines, steps_of_task, told_steps
 from timeline.features.waits.reading import waits_in_words, who_decides
 from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.in_the_way import told_in_the_way
+from timeline.reading.log_parts import LogPart, read_log
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold, told_reason
 from timeline.reading.told_series import is_repeated, series_after, series_ahead
@@ -94,39 +96,46 @@ def explain(
     using: str,
     payload: bool = True,
     people: bool = True,
-    steps: Sequence[StepLine] | None = None,
+    steps: StepLines | None = None,
+    log: LogPart | None = None,
 ) -> str:
     """
     Tell the story of a task, one sentence a line: why it exists, when it is or was due, what happened, what comes next.
 
-    ``payload`` tells results and errors, ``people`` tells who decided and their texts. ``steps`` None: they are read here.
-    Times are in UTC, with seconds where two of them are of one minute.
+    ``payload`` tells results and errors, ``people`` tells who decided and their texts. ``steps`` and ``log`` None: they are
+    read here. Of a long log, the latest part is told. Times are in UTC, with seconds where two of them are of one minute.
     """
-    log = list(LogEntry.objects.using(using).filter(task=task).order_by("seq"))
+    log = read_log(task, using=using) if log is None else log
     if not payload:
-        task, log = masked(task), [masked_entry(entry) for entry in log]
+        task, log = masked(task), log._replace(entries=[masked_entry(entry) for entry in log.entries])
     if not people:
-        task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
+        entries = [without_people_entry(entry, task) for entry in log.entries]
+        task, log = without_people(task), log._replace(entries=entries)
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
-    done = steps
+    done, part = steps, log
 
     def tell() -> Iterator[str]:
-        yield from story_so_far(task, log, steps=done, now=now)
+        yield from story_so_far(task, part, steps=done, now=now)
         yield from outlook(task, now=now, using=using, people=people)
 
     return "\n".join(told_apart(tell))
 
 
-def story_so_far(
-    task: ScheduledTask, log: Sequence[LogEntry], *, steps: Sequence[StepLine], now: datetime
-) -> Iterator[str]:
+def story_so_far(task: ScheduledTask, log: LogPart, *, steps: StepLines, now: datetime) -> Iterator[str]:
     """Tell why a task exists, when it is or was due, and what happened; task and log are masked as the reader needs it."""
     yield _origin(task, now)
     for tell in hooks().origins:
         yield from tell(task, now=now)
-    yield _schedule(task, log)
-    yield from life(task, log)
+    yield _schedule(task, log.first_due or task.scheduled_at)
+    if log.left_out:
+        said = ngettext(
+            "%(count)s entry of its log is left out here, an earlier one.",
+            "%(count)s entries of its log are left out here, the earlier ones.",
+            log.left_out,
+        )
+        yield said % {"count": number_format(log.left_out, force_grouping=True)}
+    yield from life(task, log.entries)
     yield from told_steps(steps, of=task.pk)
 
 
@@ -175,8 +184,7 @@ def _origin(task: ScheduledTask, now: datetime) -> str:
     return f"{said}."
 
 
-def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
-    first = first_due(task, log)
+def _schedule(task: ScheduledTask, first: datetime) -> str:
     was = task.state in FINAL or first != task.scheduled_at
     said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": told_time(first)}
     if first == task.planned_at != task.nominal_at:  # By its window, or spread.
@@ -190,14 +198,6 @@ def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
     if task.anchor.startswith("field:") and task.anchor_value:
         said += f" ({task.anchor.removeprefix('field:')}: {told_time(task.anchor_value)})"
     return f"{said}."
-
-
-def first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
-    """When it was due before its first attempt. A task that is tried again, or rests, has another due time since."""
-    for entry in log:
-        if entry.from_state == State.ACTIVE and (before := entry.detail.get("scheduled_at_before")):
-            return datetime.fromisoformat(before)
-    return task.scheduled_at
 
 
 def _is_defined(task_key: str) -> bool:

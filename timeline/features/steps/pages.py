@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,9 +11,9 @@ from django.utils.translation import pgettext
 
 from timeline.admin.actions import WORDINGS, Decision, obstacle
 from timeline.admin.subject import Reader
-from timeline.admin.task_page import SHOWN, as_json
+from timeline.admin.task_page import as_json
 from timeline.admin.task_trace import TraceRow
-from timeline.features.steps.reading import StepLine, share
+from timeline.features.steps.reading import StepLine, StepLines, share
 from timeline.features.waits.declaration import PREFIX
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind
@@ -53,19 +53,18 @@ class ToldProgress(NamedTuple):
     note: str
 
 
-def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> dict[str, Any]:
+def stepping(task: ScheduledTask, steps: StepLines, reader: Reader) -> dict[str, Any]:
     """What the page shows of the steps: of many the latest, and each of which it is not known how it ended."""
     rests = is_possible(Action.DECIDE, task)
     may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
     told = [ToldProgress(step, share(step), step.result or "") for step in steps if step.kind == StepKind.NOTE]
-    steps = [step for step in steps if step.kind != StepKind.NOTE]
-    shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
+    shown = [step for step in steps if step.kind != StepKind.NOTE]
     rows = [_row(task, step, may_decide=may_decide) for step in shown]
     in_doubt = [row for row in rows if row.step.is_in_doubt]
     return {
         "steps": rows,
         "progress": told[0] if told else None,
-        "steps_are_cut": len(shown) < len(steps),
+        "steps_left_out": steps.left_out,
         "steps_have_decisions": may_decide and not in_doubt,
         "rests": rests,
         "may_decide": may_decide,
