@@ -95,7 +95,10 @@ class TimelinePages(Pages):
         """Show all timelines, by name, or those that a clock starts."""
         self._refuse_others(request)
         holds = Hold.objects.using(self.alias).open().filter(scope__in=[Scope.TIMELINE, Scope.EVERYTHING])
-        asked: list[Any] = [Words(dialect_of(self.alias).sql("task_keys_there")), holds.order_by().values_list("target")]
+        asked: list[Any] = [
+            Words(dialect_of(self.alias).sql("task_keys_there")),
+            holds.order_by().values_list("target"),
+        ]
         now, [there, held] = self.now_and(request, asked)
         every = sorted(registry, key=lambda definition: definition.name)
         chosen = BY_CLOCK if request.GET.get("starts") == BY_CLOCK else ""
