@@ -13,7 +13,7 @@ from django.utils.translation import pgettext
 
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Hold, LogEntry
-from timeline.reading.reason_texts import retold
+from timeline.reading.reason_texts import told_reason
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -33,7 +33,7 @@ class JournalPlace(NamedTuple):
 class Deed(NamedTuple):
     """
     What somebody did once. ``task`` or ``hold`` is what it was done to; ``tasks``: further ones, to which the same was done
-    right before, for the same reason.
+    right before, for the same reason. ``is_of_run``: to whole runs, which had these tasks.
     """
 
     at: datetime
@@ -43,6 +43,7 @@ class Deed(NamedTuple):
     task: ScheduledTask | None = None
     hold: Hold | None = None
     tasks: Sequence[ScheduledTask] = ()
+    is_of_run: bool = False
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -114,14 +115,21 @@ def _of_holds(
         for hold in within("actor", "created_at")
     ]
     return made + [
-        Deed(hold.lifted_at, hold.released_by, _("released"), hold.release_reason, hold=hold)
+        Deed(hold.lifted_at, hold.released_by, pgettext("timeline", "released"), hold.release_reason, hold=hold)
         for hold in within("released_by", "lifted_at")
         if hold.lifted_at is not None
     ]
 
 
 def _of_entry(entry: LogEntry, task: ScheduledTask) -> Deed:
-    return Deed(entry.at, entry.actor, verb_of(entry), retold(entry), task=task)
+    return Deed(
+        entry.at,
+        entry.actor,
+        verb_of(entry),
+        told_reason(entry, task.timeline),
+        task=task,
+        is_of_run=entry.reason_code == ReasonCode.EXIT,
+    )
 
 
 def verb_of(entry: LogEntry) -> str:
@@ -133,11 +141,13 @@ def verb_of(entry: LogEntry) -> str:
         return _("had run now")
     if entry.detail.get("scheduled_at") or entry.reason_code == ReasonCode.MOVED:
         return pgettext("timeline", "moved")
+    if entry.reason_code == ReasonCode.EXIT:
+        return _("ended the run")
     if entry.to_state == State.CANCELLED:
         return pgettext("timeline", "cancelled")
     if entry.to_state in FINAL:
-        return _("ended")
-    return _("decided")
+        return pgettext("timeline", "ended")
+    return pgettext("timeline", "decided")
 
 
 def _together(deeds: Iterable[Deed]) -> list[Deed]:
@@ -153,5 +163,8 @@ def _together(deeds: Iterable[Deed]) -> list[Deed]:
 
 
 def _alike(deed: Deed) -> tuple[str, ...]:
-    key = deed.task.task_key if deed.task is not None else ""
+    task = deed.task
+    if task is None:
+        return deed.actor, deed.verb, deed.reason
+    key = task.timeline if deed.is_of_run else task.task_key
     return deed.actor, deed.verb, deed.reason, key
