@@ -95,8 +95,6 @@ def _line(address: Callable[..., str], deed: Deed, about: Whom) -> JournalLine:
     by = _where({"actor": deed.actor})
     if deed.task is None:
         return JournalLine(deed, by, about, what=deed.hold.what if deed.hold is not None and not about.first else "")
-    if deed.is_of_run:
-        return JournalLine(deed, by, about, what=deed.task.timeline)
     where = "" if deed.tasks else address("change", deed.task.pk)
     return JournalLine(deed, by, about, called(deed.task.task_key), where)
 

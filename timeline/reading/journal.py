@@ -13,7 +13,7 @@ from django.utils.translation import pgettext
 
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Hold, LogEntry
-from timeline.reading.reason_texts import told_reason
+from timeline.reading.reason_texts import retold
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -33,7 +33,7 @@ class JournalPlace(NamedTuple):
 class Deed(NamedTuple):
     """
     What somebody did once. ``task`` or ``hold`` is what it was done to; ``tasks``: further ones, to which the same was done
-    right before, for the same reason. ``is_of_run``: to whole runs, which had these tasks.
+    right before, for the same reason.
     """
 
     at: datetime
@@ -43,7 +43,6 @@ class Deed(NamedTuple):
     task: ScheduledTask | None = None
     hold: Hold | None = None
     tasks: Sequence[ScheduledTask] = ()
-    is_of_run: bool = False
 
     @property
     def count(self) -> int:  # type: ignore[override]
@@ -59,8 +58,12 @@ class Journal(NamedTuple):
 
 
 def entries_of_people(*, actor: str, begin: datetime | None, end: datetime | None, using: str) -> QuerySet[LogEntry]:
-    """Ask for entries with an actor, the latest first, in the order of their index."""
-    entries = LogEntry.objects.using(using).exclude(actor="").order_by("-at", "-pk")
+    """
+    Ask for entries with an actor, the latest first, in the order of their index. An event that ends a run is no decision about
+    tasks: with customers who pay, a page would be full of these.
+    """
+    rows = LogEntry.objects.using(using).exclude(actor="").exclude(reason_code=ReasonCode.EXIT)
+    entries = rows.order_by("-at", "-pk")
     entries = entries.filter(actor=actor) if actor else entries
     entries = entries.filter(at__gte=begin) if begin is not None else entries
     return entries.filter(at__lt=end) if end is not None else entries
@@ -122,14 +125,7 @@ def _of_holds(
 
 
 def _of_entry(entry: LogEntry, task: ScheduledTask) -> Deed:
-    return Deed(
-        entry.at,
-        entry.actor,
-        verb_of(entry),
-        told_reason(entry, task.timeline),
-        task=task,
-        is_of_run=entry.reason_code == ReasonCode.EXIT,
-    )
+    return Deed(entry.at, entry.actor, verb_of(entry), retold(entry), task=task)
 
 
 def verb_of(entry: LogEntry) -> str:
@@ -141,8 +137,6 @@ def verb_of(entry: LogEntry) -> str:
         return _("had run now")
     if entry.detail.get("scheduled_at") or entry.reason_code == ReasonCode.MOVED:
         return pgettext("timeline", "moved")
-    if entry.reason_code == ReasonCode.EXIT:
-        return _("ended the run")
     if entry.to_state == State.CANCELLED:
         return pgettext("timeline", "cancelled")
     if entry.to_state in FINAL:
@@ -163,8 +157,5 @@ def _together(deeds: Iterable[Deed]) -> list[Deed]:
 
 
 def _alike(deed: Deed) -> tuple[str, ...]:
-    task = deed.task
-    if task is None:
-        return deed.actor, deed.verb, deed.reason
-    key = task.timeline if deed.is_of_run else task.task_key
+    key = deed.task.task_key if deed.task is not None else ""
     return deed.actor, deed.verb, deed.reason, key
