@@ -16,7 +16,7 @@ from timeline.models import ScheduledTask
 from timeline.operations.cancel import cancel
 from timeline.policy import TimelinePolicy
 from timeline.reading import journal as reading
-from timeline.shortcuts import hold, move, redrive, release, run_now
+from timeline.shortcuts import emit, hold, move, redrive, release, run_now, start
 
 JOURNAL = reverse("admin:timeline_scheduledtask_journal")
 
@@ -80,6 +80,13 @@ class TestJournal:
         assert said(seer) == [("ada", "cancelled", 5, "not wanted")]
         assert "5 tasks:" in page
         assert "and 2 more" in page
+
+    def test_leaves_out_what_an_event_has_ended(self, seer, order, clock):
+        """Of customers who pay, the page would be full."""
+        start("care", order)
+        emit("order.returned", order, actor="ada")
+
+        assert said(seer) == []
 
     def test_leaves_out_what_no_person_did(self, seer, about, order, clock):
         about(order, -1)

@@ -12,7 +12,6 @@ from uuid import UUID
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.before_again import Whom, first_of, whom
@@ -56,17 +55,14 @@ class JournalPages(Pages):
         found = self._journal_of(request, actor, begin, end, _place(request.GET.get("before", "")))
         given = {"actor": actor, "day": day.isoformat() if day else ""}
         more = _where(given | {"before": _text(found.next)}) if found.next is not None else ""
+        names = ("actor", pgettext("timeline", "By")), ("day", pgettext("timeline", "Day"))
         context = {
             "lines": self._journal_lines(found.deeds),
             "more": more,
             "actor": actor,
             "day": day,
             "days": [] if day is None else [(each, _where(given | {"day": each.isoformat()})) for each in _beside(day)],
-            "chips": [
-                FilterChip(name, value, _where(given | {key: ""}))
-                for key, name, value in (("actor", pgettext("timeline", "By"), actor), ("day", _("Day"), given["day"]))
-                if value
-            ],
+            "chips": [FilterChip(name, given[key], _where(given | {key: ""})) for key, name in names if given[key]],
         }
         return self.page(request, "journal", pgettext("timeline", "Who did what"), now, context)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 from timeline.lifecycle import ReasonCode, State
 from timeline.reading.dead_letters import FAILURES
@@ -52,6 +52,10 @@ def state_of(task: ScheduledTask) -> str:
     """The state of a task, in words."""
     if task.state == State.DISCARDED:
         return str(FAILED_FOR_GOOD)
+    if task.state == State.COMPLETED and (failed := task.failures + task.lost):
+        if failed == 1:
+            return gettext("completed at the second try")
+        return gettext("completed at try %(number)s") % {"number": failed + 1}
     if task.state == State.RETRYABLE:
         return str(WILL_TRY_AGAIN if task.reason_code in FAILURES else pgettext_lazy("timeline", "rests"))
     return str(State(task.state).label)

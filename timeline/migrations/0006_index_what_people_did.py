@@ -1,7 +1,7 @@
 """
-An index of the entries in the log that have an actor, for the page of who did what.
+An index of what people decided, in the log, for the page of who did what.
 
-Others are not in it: an entry that a worker or a poll writes costs nothing. On PostgreSQL it is built while others write.
+An entry that a worker or a poll writes costs nothing, nor does one of an event that ends a run, whoever caused it. On PostgreSQL it is built while others write.
 """
 
 from typing import Any
@@ -30,6 +30,10 @@ class Migration(migrations.Migration):
     operations = [
         AddIndexBeside(
             "logentry",
-            models.Index(fields=["at", "id", "actor"], condition=~Q(actor=""), name="timeline_log_people"),
+            models.Index(
+                fields=["at", "id", "actor"],
+                condition=~Q(actor="") & ~Q(reason_code="exit"),
+                name="timeline_log_people",
+            ),
         ),
     ]

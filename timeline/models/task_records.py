@@ -127,8 +127,14 @@ class LogEntry(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "seq"], name="timeline_log_seq")]
-        # What people did, by time. Entries of workers and polls, nearly all, are not in it.
-        indexes = [models.Index(fields=["at", "id", "actor"], condition=~Q(actor=""), name="timeline_log_people")]
+        # What people decided, by time. Entries of workers and polls, and of events that end runs, nearly all, are not in it.
+        indexes = [
+            models.Index(
+                fields=["at", "id", "actor"],
+                condition=~Q(actor="") & ~Q(reason_code=ReasonCode.EXIT.value),
+                name="timeline_log_people",
+            )
+        ]
         verbose_name_plural = "log entries"
 
     def __str__(self) -> str:

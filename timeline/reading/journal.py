@@ -58,8 +58,12 @@ class Journal(NamedTuple):
 
 
 def entries_of_people(*, actor: str, begin: datetime | None, end: datetime | None, using: str) -> QuerySet[LogEntry]:
-    """Ask for entries with an actor, the latest first, in the order of their index."""
-    entries = LogEntry.objects.using(using).exclude(actor="").order_by("-at", "-pk")
+    """
+    Ask for entries with an actor, the latest first, in the order of their index. An event that ends a run is no decision about
+    tasks: with customers who pay, a page would be full of these.
+    """
+    rows = LogEntry.objects.using(using).exclude(actor="").exclude(reason_code=ReasonCode.EXIT)
+    entries = rows.order_by("-at", "-pk")
     entries = entries.filter(actor=actor) if actor else entries
     entries = entries.filter(at__gte=begin) if begin is not None else entries
     return entries.filter(at__lt=end) if end is not None else entries
@@ -114,7 +118,7 @@ def _of_holds(
         for hold in within("actor", "created_at")
     ]
     return made + [
-        Deed(hold.lifted_at, hold.released_by, _("released"), hold.release_reason, hold=hold)
+        Deed(hold.lifted_at, hold.released_by, pgettext("timeline", "released"), hold.release_reason, hold=hold)
         for hold in within("released_by", "lifted_at")
         if hold.lifted_at is not None
     ]
@@ -136,8 +140,8 @@ def verb_of(entry: LogEntry) -> str:
     if entry.to_state == State.CANCELLED:
         return pgettext("timeline", "cancelled")
     if entry.to_state in FINAL:
-        return _("ended")
-    return _("decided")
+        return pgettext("timeline", "ended")
+    return pgettext("timeline", "decided")
 
 
 def _together(deeds: Iterable[Deed]) -> list[Deed]:
