@@ -97,7 +97,13 @@ class Poll:
 
 
 class Source(Protocol):
-    """Where tasks come from that cannot be had by kind and priority alone."""
+    """
+    Where tasks come from that cannot be had by kind and priority alone. ``has``: whether a task comes from here alone; asked
+    of each task, in C.
+    """
+
+    @property
+    def has(self) -> Callable[[ScheduledTask], object]: ...
 
     def claim(self, *, limit: int, now: datetime, using: str) -> list[ClaimedBatch]:
         """Claim available tasks, at most so many of a kind."""
@@ -107,9 +113,6 @@ class Source(Protocol):
 
     def groups(self, queue: str | None, *, using: str) -> Iterable[tuple[str, Callable[..., list[Attempt]]]]:
         """Kinds that have something available, with what begins a group: ``begin(most=, worker=, retried=, now=, using=)``."""
-
-    def has(self, task: ScheduledTask) -> bool:
-        """Whether this task comes from here alone."""
 
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether this available task could be claimed now."""

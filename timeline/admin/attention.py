@@ -29,7 +29,7 @@ from timeline.lifecycle import ReasonCode
 from timeline.likeness import headline
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.policy import Action
-from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, tasks_resting, told_waits
+from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, tasks_resting, waiting_in_words
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
 from timeline.reading.diagnosis import told_troubles, told_undefined, undefined_among
 from timeline.registry import registry
@@ -101,7 +101,7 @@ def told_waiting(
         "holds": lambda: address("holds") if policy.sees_holds(request.user) else "",
         "endpoints": lambda: endpoints_at(site) if sees_endpoints(request) else "",
     }
-    return [ListedCount(name, said, pages[name]()) for name, said in told_waits(waiting).items()]
+    return [ListedCount(name, said, pages[name]()) for name, said in waiting_in_words(waiting).items()]
 
 
 class Found(NamedTuple):
@@ -335,7 +335,7 @@ class AttentionPages(Pages):
 
     def _endpoints(self, request: HttpRequest, waiting: Waiting) -> Section:
         where = endpoints_at(self.admin_site.name) if sees_endpoints(request) else ""
-        lines = [Line(None, where, said) for name, said in told_waits(waiting).items() if name == "endpoints"]
+        lines = [Line(None, where, said) for name, said in waiting_in_words(waiting).items() if name == "endpoints"]
         return Section(pgettext("timeline", "Webhooks"), told(waiting.endpoints), lines, where)
 
     def _machinery(self, now: datetime, task_keys: Iterable[str], *, unpolled: bool) -> Section:

@@ -21,7 +21,7 @@ LETTER: Final = 6.6  # Pixels of a letter of the small text, roughly.
 LONGEST_NAME: Final = 80  # Letters of the name of a lane,
 SHORT_NAME: Final = 40  # and where the picture is narrower than that.
 
-_STEPS: Final = [
+_GAPS: Final = [
     *(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30)),
     *(timedelta(hours=hours) for hours in (1, 3, 6, 12)),
     *(timedelta(days=days) for days in (1, 2, 7, 14, 30, 91, 182, 365, 3 * 365, 10 * 365, 100 * 365, 1000 * 365)),
@@ -230,14 +230,14 @@ def _letters(room: float) -> int:
 def _ticks(axis: _TimeAxis, zone: tzinfo) -> list[Tick]:
     """Moments at round times of the zone, not more than there is room for."""
     span = axis.end - axis.begin
-    step = next((step for step in _STEPS if span / step <= _MOST_TICKS), _STEPS[-1])
+    gap = next((gap for gap in _GAPS if span / gap <= _MOST_TICKS), _GAPS[-1])
     widest = _NEAR - 4 if axis.far else 96  # Nearer to an end, there is no room for the words.
     at = datetime.combine(axis.begin.astimezone(zone).date(), time.min, tzinfo=zone)
     places: list[tuple[float, str]] = []
     while at <= axis.end:
         if at >= axis.begin and 4 < axis.x(at) < widest:
-            places.append((axis.x(at), _said(at, step)))
-        at += step  # On the wall clock: a day is a day, also across a clock change.
+            places.append((axis.x(at), _said(at, gap)))
+        at += gap  # On the wall clock: a day is a day, also across a clock change.
     dated = next((number for number, (_x, text) in enumerate(places) if "-" in text), 0)
     return [Tick(x, text, is_minor=(number - dated) % 2 == 1) for number, (x, text) in enumerate(places)]
 
@@ -247,10 +247,10 @@ def _far_ticks(axis: _TimeAxis, zone: tzinfo) -> list[Tick]:
     return [Tick(axis.x(axis.far[-1]), f"{axis.far[-1].astimezone(zone):%Y-%m-%d}", is_minor=False)] if axis.far else []
 
 
-def _said(at: datetime, step: timedelta) -> str:
-    if step < timedelta(days=1) and at.time() != time.min:
+def _said(at: datetime, gap: timedelta) -> str:
+    if gap < timedelta(days=1) and at.time() != time.min:
         return f"{at:%H:%M}"
-    return f"{at:%Y-%m-%d}" if step < timedelta(days=100) else f"{at:%Y-%m}"
+    return f"{at:%Y-%m-%d}" if gap < timedelta(days=100) else f"{at:%Y-%m}"
 
 
 def _short(name: str, most: int) -> str:

@@ -98,9 +98,9 @@ def asks_of_waiting(
 
 
 def _asks_of_apps(using: str) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What waits of the apps of the package that are installed: ``waits`` of their configuration names a function."""
+    """What waits of the apps of the package that are installed: ``asks`` of their configuration names a function."""
     for config in apps.get_app_configs():
-        if config.name.startswith("timeline.") and (named := getattr(config, "waits", "")):
+        if config.name.startswith("timeline.") and (named := getattr(config, "asks", "")):
             yield from import_string(named)(using)
 
 
@@ -159,7 +159,7 @@ def asks_of_overdue(free: ScheduledTaskQuerySet, *, now: datetime) -> list[Ask]:
     return [Ask(name, part.in_order()) for name, part in zip(names, late, strict=True)]
 
 
-def told_waits(waiting: Waiting) -> dict[str, str]:
+def waiting_in_words(waiting: Waiting) -> dict[str, str]:
     """Say of each kind of which there is something how much waits, in the order of ``Waiting``: its name → a few words."""
     said = {
         "dead_letters": ngettext(

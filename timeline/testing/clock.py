@@ -247,4 +247,4 @@ class StoryClock:
 
 def _is_free(task: ScheduledTask, using: str) -> bool:
     """Whether an available task may be under way now."""
-    return all(source.is_free(task, using=using) for source in hooks().sources)
+    return all(source.is_free(task, using=using) for source in hooks().sources if source.has(task))

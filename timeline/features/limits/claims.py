@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
+from operator import attrgetter
 from uuid import UUID, uuid4
 
 from timeline.conf import get_settings
@@ -135,6 +136,8 @@ def _batches(tasks: Sequence[ScheduledTask], token: UUID, size: int, *, apart: b
 class Places:
     """Where tasks with a limit come from. See ``timeline.hooks.Source``."""
 
+    has: Callable[[ScheduledTask], object] = attrgetter("limit_key")
+
     def claim(self, *, limit: int, now: datetime, using: str) -> list[ClaimedBatch]:
         """Claim tasks that can get a place."""
         return claim_limited(limit=limit, now=now, using=using)
@@ -147,10 +150,6 @@ class Places:
         """Kinds with tasks that wait for a place; no statement if no kind has a limit."""
         for kind in limited_kinds(limited_keys(queue), using=using):
             yield kind.task_key, partial(begin_limited, kind)
-
-    def has(self, task: ScheduledTask) -> bool:
-        """Whether the task needs a place."""
-        return bool(task.limit_key)
 
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether the task needs no place, has one, or one is free."""
