@@ -36,6 +36,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
             *("?kind=accounts.user", "?kind=admin.logentry"),
             *(f"?day={day}", f"?day={day}&hour=7", f"?day={day}&timeline=trial", "?state=cancelled&reason=operator"),
             *("?state=cancelled&reason=guard&timeline=owned", "?state=discarded&ended=week", "?state=completed&ended=day"),
+            "?state=ended&reason=exit&ended=week",
             *("?payload.plan=pro", "?payload.plan=none", "?payload.plan=none&state=all&timeline=trial", "?chosen=all"),
             *("?state=all&reason=entity_gone", "?reason=error", "?state=all&reason=exit"),
             *("?q=4711", "?q=accounts.user%204711", f"?q={deep.pk}", "?part", "?state=all&reason=operator&kind=accounts.user"),
