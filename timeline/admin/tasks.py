@@ -22,6 +22,7 @@ from timeline.admin.actions import WORDINGS, obstacle
 from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import answer, in_order_of_start, machines_at, picture, read_entity, timeline_of
+from timeline.admin.foreseen_list import by_the_clock, followers_of
 from timeline.admin.health import HealthPages
 from timeline.admin.list_query import asked
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
@@ -149,15 +150,19 @@ class TaskAdmin(
         may_ask = reader.payload or not question.payload  # Who may not read payloads would find out what they say.
         question = question if may_ask else replace(question, payload=None)
         shown = listing(visible, question, kept=kept, now=now, zone=zone, reader=reader, site=site)
+        rows = [row for band in shown["bands"] for row in band.rows]
+        may_list = request.user.has_perm("timeline.view_scheduledtask")
         context = {
             **shown,
+            **followers_of(rows, question, reader, now=now, using=self.alias),
+            "by_the_clock": by_the_clock(question, now=now) if may_list else None,
             "question": question,
             "where": question.where(),
             "chips": chips(question),
             "reads_payload": reader.payload,
             "is_left_out": not may_ask,
             "chosen": "chosen" in request.GET,
-            "may_list": request.user.has_perm("timeline.view_scheduledtask"),
+            "may_list": may_list,
             "has_limits": bool(limited_keys()),  # of limits
             "sees_bulk": may_see_bulk(request),  # of bulk_actions
             "filters": filters(question),
