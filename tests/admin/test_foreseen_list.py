@@ -8,6 +8,7 @@ from tests.admin.conftest import LIST, Care, text_of
 from tests.testapp.models import Order
 from timeline import Timeline, after, daily, task
 from timeline.admin import foreseen_list
+from timeline.admin.references import why_in_words
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 
@@ -104,3 +105,24 @@ class TestByTheClock:
         with only_timelines(Care, Nightly):
             assert "by the clock" in text_of(browse(ada).get(LIST))
             assert "by the clock" not in text_of(operator.get(LIST, {"state": "discarded"}))
+
+
+class Telling(Timeline):
+    entity = "testapp.Order"
+
+    @task(after(days=1), title="End it")
+    def end(self, order): ...
+
+    @task(after(end, days=2))
+    def tell(self, order): ...
+
+    @task(after(tell))
+    def end_all(self, order): ...
+
+
+def test_why_something_is_foreseen_has_the_title_of_what_it_follows():
+    with only_timelines(Telling):
+        assert why_in_words("telling.tell", "2 days after end completes") == "2 days after “End it” completes"
+        assert why_in_words("telling.end_all", "when tell completes") == "when tell completes"
+        assert why_in_words("telling.end", "1 day after the start of the run") == "1 day after the start of the run"
+        assert why_in_words("nobody.knows", "end") == "end"

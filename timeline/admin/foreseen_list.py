@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from timeline.admin.list_query import OPEN_ONES
-from timeline.admin.references import Called, Named, called
+from timeline.admin.references import Called, Named, called, why_in_words
 from timeline.admin.subject import Reader, sees
 from timeline.features.recurring.reading import next_slot
 from timeline.models import TimelineRun
@@ -63,7 +63,7 @@ def followers_of(
             names[run.entity_ref],
             outlook.expected_at,
             from_now(outlook.expected_at, now) if outlook.expected_at else "",
-            outlook.why,
+            why_in_words(outlook.task_key, outlook.why),
         )
         for run, outlook in foreseen_of(seen, now=now, using=using)
         if run.entity_ref in names
