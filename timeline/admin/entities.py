@@ -15,7 +15,7 @@ from django.utils.translation import pgettext
 from timeline.admin.actions import WORDINGS
 from timeline.admin.entity_picture import drawing
 from timeline.admin.guard_answers import standing_of
-from timeline.admin.references import Called, called
+from timeline.admin.references import Called, called, why_in_words
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
 from timeline.exceptions import UnknownTask
@@ -378,7 +378,8 @@ def _schedules(ref: EntityRef, seen: Collection[str], now: datetime) -> list[tup
 
 def as_foreseen(outlook: Outlook) -> Item:
     """Show what has no row yet."""
-    return Item(outlook.task_key, outlook.expected_at, FORESEEN, pgettext("timeline", "foreseen"), outlook.why)
+    why = why_in_words(outlook.task_key, outlook.why)
+    return Item(outlook.task_key, outlook.expected_at, FORESEEN, pgettext("timeline", "foreseen"), why)
 
 
 def _row(task: ScheduledTask, reader: Reader) -> Item:

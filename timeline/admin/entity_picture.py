@@ -195,7 +195,7 @@ def _marks(placed: Sequence[tuple[Item, float]], now_x: float | None, axis: _Tim
     """
     marks, taken = list[Mark](), 0.0
     for number, (item, x) in enumerate(placed):
-        text = item.key if item.state == "event" else item.label
+        text = (item.title or item.key) if item.state == "event" else item.label
         end = 100.0
         if axis.far and x > _CUT and item.drawn_at is not None:
             text = from_now(item.drawn_at, now)

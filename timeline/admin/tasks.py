@@ -23,6 +23,7 @@ from timeline.admin.actions import WORDINGS, obstacle
 from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import answer, in_order_of_start, machines_at, picture, read_entity, timeline_of
+from timeline.admin.foreseen_list import by_the_clock, followers_of
 from timeline.admin.health import HealthPages
 from timeline.admin.journal import JournalPages
 from timeline.admin.list_query import asked
@@ -152,8 +153,12 @@ class TaskAdmin(
         may_ask = reader.payload or not question.payload  # Who may not read payloads would find out what they say.
         question = question if may_ask else replace(question, payload=None)
         shown = listing(visible, question, kept=kept, now=now, zone=zone, reader=reader, site=site)
+        rows = [row for band in shown["bands"] for row in band.rows]
+        may_list = request.user.has_perm("timeline.view_scheduledtask")
         context = {
             **shown,
+            **followers_of(rows, question, reader, now=now, using=self.alias),
+            "by_the_clock": by_the_clock(question, now=now) if may_list else None,
             "question": question,
             "where": question.where(),
             "chips": chips(question),

@@ -114,7 +114,7 @@ class Timeline:
     those of its own admin."""
 
     titles: ClassVar[Mapping[Any, Any]] = {}
-    """Event, state or exit → what people call it, as ``gettext_lazy`` gives it: ``{"payment.configured": _("the customer
+    """Event, state, exit or condition → what people call it, as ``gettext_lazy`` gives it: ``{"payment.configured": _("the customer
     paid")}``. Pages, ``explain`` and the API show it beside the name."""
 
     again: ClassVar[bool] = False

@@ -132,7 +132,7 @@ class TimelineEntry:
     tasks: list[TaskEntry]
     steps: list[StepEntry]
     states: list[StateEntry] = field(default_factory=list)
-    titles: dict[str, str] = field(default_factory=dict)  # Event, state or exit → what people call it.
+    titles: dict[str, str] = field(default_factory=dict)  # Event, state, exit or condition → what people call it.
 
     @property
     def told_exits(self) -> list[tuple[str, str]]:
