@@ -11,7 +11,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
     from django.urls import reverse
     from django.utils import timezone
 
-    from timeline.models import BulkAction, ScheduledTask, TimelineRun
+    from timeline.models import BulkAction, Hold, ScheduledTask, TimelineRun
     from timeline.reading.dead_letters import causes_of
     from timeline.webhooks.models import Delivery, Endpoint
 
@@ -45,11 +45,13 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{site}dead": ["", "?since=week", "?since=day&task=trial.remind", f"?group={dead.fingerprint}", f"?cause={cause.key}"],
         f"{site}redrive": [f"?group={dead.fingerprint}", f"?cause={cause.key}"],
         f"{site}inventory": ["", "?starts=clock"],
+        f"{site}journal": ["", "?actor=operator", "?actor=nobody", f"?day={day}"],
         f"{site}timeline": [["trial"], ["owned"], ["booking"]],
         f"{site}health": ["", "?span=week", "?task=trial.remind"],
         f"{site}holds": [""],
         f"{site}hold": ["?what=everything", "?what=timeline:trial", "?what=task:trial.expire", "?what=queue:default",
                         "?label=accounts.user&id=4711"],
+        f"{site}release": [f"?hold={hold.pk}" for hold in Hold.objects.open().oldest_first()[:3]] or [""],
         f"{site}limits": [""],
         f"{site}find": ["", "?words=4711", "?words=user4711@example.com", "?words=user47", "?words=nobody",
                         f"?words={deep.pk}"],

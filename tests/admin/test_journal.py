@@ -156,6 +156,21 @@ class TestJournal:
 
         assert statements() == few <= 12
 
+    @pytest.mark.skipif(connection.vendor != "postgresql", reason="its planner says which index it takes")
+    @pytest.mark.parametrize("actor", ["", "ada"])
+    def test_reads_the_index_of_what_people_decided(self, about, clock, actor):
+        cancelled(about(Order.objects.create()), now=clock.now)
+        entries = reading.entries_of_people(actor=actor, begin=None, end=clock.now, using="default")
+
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SET LOCAL enable_seqscan = off; SET LOCAL enable_sort = off; SET LOCAL enable_bitmapscan = off"
+            )
+            plan = entries[:10].explain()
+
+        assert "timeline_log_people" in plan
+        assert "Sort" not in plan
+
 
 class Hushed(TimelinePolicy):
     """Says of nobody who decided."""
