@@ -176,6 +176,7 @@ ENDED_BEFORE: Final = Sentence("ended_before", ReasonCode.EVENT, _("the run %(ru
 
 # Of what waits for an event, and of the event that ends that.
 WAITS_FOR: Final = Sentence("waits_for", ReasonCode.WAITING, _("waits for %(events)s until %(at)s"))
+SLEEPS: Final = Sentence("sleeps", ReasonCode.WAITING, _("sleeps until %(at)s"))
 CAME: Final = Sentence("came", ReasonCode.EVENT, _("%(event)s came"))
 
 # The same of another entity than the task's own.

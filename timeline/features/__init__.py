@@ -7,6 +7,7 @@ FEATURES: Final = (
     "steps",
     "limits",
     "waits",
+    "sleep",
     "machines",
     "fan_out",
     "recurring",

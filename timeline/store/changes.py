@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from timeline.definition import Then
     from timeline.features.fan_out.declaration import Payloads
     from timeline.features.recurring.store import Behind
+    from timeline.features.sleep.calls import Sleeps
     from timeline.features.waits.store import Rests
     from timeline.planning import Times
 
@@ -78,7 +79,7 @@ class Write:
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     fans_out: Mapping[str, Payloads] = field(default_factory=dict)
-    rests: Rests | Behind | None = None
+    rests: Rests | Behind | Sleeps | None = None
     then: Then | None = None
     answers: tuple[str, ...] = ()
     slot: int | None = None
