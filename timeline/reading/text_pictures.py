@@ -11,6 +11,7 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
+from timeline.features.machines.choices import edges_of, line_of
 from timeline.features.machines.declaration import table_of
 from timeline.features.machines.table import BACK, IGNORE, STAY, Row
 from timeline.lifecycle import ReasonCode, State
@@ -130,18 +131,21 @@ def _lines(definition: Definition) -> Iterator[str]:
     for row, whose in ((table.of_working, "any working state"), (table.of_open, "any open state")):
         if row:
             told = ", ".join(
-                f"{event} → {target if isinstance(target, str) else target.name}" for event, target in row.items()
+                line_of(event, edge.told, getattr(edge.target, "name", str(edge.target)))
+                for event, target in row.items()
+                for edge in edges_of(target)
             )
             yield f"    note left of {names[table.initial]}: {whose} takes {_escaped(told)}"
 
 
 def _ways(state: str, row: Row, names: Mapping[str, str]) -> Iterator[str]:
-    for event, target in row.items():
+    for event, edge in ((event, edge) for event, target in row.items() for edge in edges_of(target)):
+        said, target = f"{event} {edge.told}".strip(), edge.target
         if target is BACK:
-            yield f"    note right of {names[state]}: back by {_escaped(event)}"
+            yield f"    note right of {names[state]}: back by {_escaped(said)}"
         elif target is not IGNORE:
             end = names[state] if target is STAY else names[str(target)]
-            yield f"    {names[state]} --> {end}: {_escaped(event)}"
+            yield f"    {names[state]} --> {end}: {_escaped(said)}"
 
 
 def _escaped(text: str) -> str:
