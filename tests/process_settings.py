@@ -12,6 +12,7 @@ INSTALLED_APPS = [
     *[name for name in INSTALLED_APPS if name != "project.billing"],
     "tests.features.limits.narrow",  # of limits
     "tests.features.machines.moving",  # of machines
+    "tests.features.on_failure.failing",  # of on_failure
     "tests.features.sleep.naps",  # of sleep
 ]
 

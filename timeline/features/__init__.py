@@ -10,6 +10,7 @@ FEATURES: Final = (
     "sleep",
     "machines",
     "fan_out",
+    "on_failure",
     "recurring",
     "holds",
     "bulk_actions",
