@@ -35,6 +35,7 @@ from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_be
 from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
 from timeline.features.limits.places import limited_keys  # of limits
 from timeline.features.machines.lines import with_buttons
+from timeline.features.on_failure.reading import failure_of  # of on_failure
 from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
 from timeline.features.waits.reading import wait_of
@@ -189,6 +190,7 @@ class TaskAdmin(
                 fixed=fixed_since([task], using=self.alias).get(task.pk, "")
             ),
             "wait": wait_of(task, using=self.alias),
+            "failure": failure_of(task, visible),  # of on_failure
             "alike": self._alike(task) if task.pk not in carried_on else "",
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.translation import gettext as _
 
@@ -11,6 +12,27 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.timing import told_time
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+class Failure(NamedTuple):
+    """Of a row of a handler, the task that has failed; of a task that has failed, the row of its handler. None: none."""
+
+    failed: ScheduledTask | None
+    handler: ScheduledTask | None
+
+
+def failure_of(task: ScheduledTask, visible: ScheduledTaskQuerySet) -> Failure:
+    """What a page of a task links, of what the reader may see. No query for a task that has to do with no failure."""
+    failed, row = failed_before(task), None
+    if task.state == State.DISCARDED:
+        row = row_after(task, using=visible.db)
+    return Failure(
+        failed=None if failed is None else visible.filter(pk=failed).first(),
+        handler=None if row is None else visible.filter(pk=row.pk).first(),
+    )
 
 
 def told_failure(task: ScheduledTask, *, using: str) -> Iterator[str]:
