@@ -9,6 +9,7 @@ import pytest
 
 from tests.engine import conftest as engine
 from timeline import Timeline, after, step, task
+from timeline.features.waits.reading import wait_of
 from timeline.lifecycle import State
 from timeline.models import StepRecord
 
@@ -57,6 +58,15 @@ class TestAnAsyncHandler:
 
         assert states[-1] == State.COMPLETED
         assert set(StepRecord.objects.values_list("name", flat=True)) == {"(sleep) a", "(sleep) b"}
+
+    def test_shows_the_event_where_it_waits_beside_a_sleep(self, declared, run_at, later):
+        async def handler(job):
+            await asyncio.gather(job.wait_for("code.given", within=timedelta(days=1)), job.sleep(days=2))
+
+        resting = run_at(declared(sleeping(handler)), later)
+
+        assert StepRecord.objects.filter(name="(sleep) 1", kind="wait").exists()
+        assert wait_of(resting, using="default").events == ["code.given"]
 
     def test_is_awaited_in_a_unit_test(self):
         async def handler(job):
