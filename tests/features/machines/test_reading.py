@@ -23,7 +23,11 @@ class TestAPicture:
 
     def test_marks_the_way_that_a_run_took(self, db):
         at = story_now("default")
-        moves = [MoveLine(1, at, "open", "open", "sale.noted", ""), MoveLine(2, at, "open", "sent", "sale.asked", "")]
+        way = [("open", "open", "sale.noted"), ("open", "sent", "sale.asked")]
+        moves = [
+            MoveLine(seq=number, at=at, from_state=source, to_state=target, event=event, actor="", timeline="sale")
+            for number, (source, target, event) in enumerate(way, 1)
+        ]
 
         [box, *_others] = machine_picture(Sale.definition, moves=moves, now_in="sent").boxes
 
