@@ -197,6 +197,7 @@ class Hooks:
         releases: Guarded by writes. Change outcomes before anything is locked.
         decisions: Change outcomes that are not plain, under the locks of entities and runs.
         follows: Write what follows from outcomes that were written; give the ids of runs that changed by it.
+        discards: Told of tasks that were discarded, in that transaction.
         still_open: Of tasks that have ended: kinds of which others are still open, so that nothing follows yet.
 
     Rows:
@@ -252,6 +253,7 @@ class Hooks:
     releases: tuple[Guarded[Callable[[Sequence[Write]], Sequence[Write]]], ...] = ()
     decisions: tuple[Callable[..., Sequence[Write]], ...] = ()
     follows: tuple[Callable[..., Set[UUID]], ...] = ()
+    discards: tuple[Callable[..., object], ...] = ()
     still_open: tuple[Callable[..., set[Kind]], ...] = ()
 
     columns: tuple[Guarded[Callable[[str, Task[Any, ..., Any]], Mapping[str, Any]]], ...] = ()

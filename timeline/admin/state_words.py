@@ -38,7 +38,7 @@ REASONS: Final[dict[ReasonCode, StrPromise]] = {
     ReasonCode.ENTITY_GONE: _("what it is about is gone"),
     ReasonCode.UNTIL: _("its series has ended"),
     ReasonCode.OVERLAP: _("the run before was still open"),
-    ReasonCode.WAITING: _("it waits for an event"),
+    ReasonCode.WAITING: _("it waits for an event, or sleeps"),
     ReasonCode.EVENT: _("an event woke it"),
     ReasonCode.HOLD: _("it was on hold"),
     ReasonCode.RETRY_AFTER: _("it asked to be tried later"),

@@ -13,6 +13,7 @@ from django.utils.translation import pgettext_lazy
 from timeline.definition.handlers import Task
 from timeline.definition.starts import AfterRun, Created
 from timeline.exceptions import InvalidInput
+from timeline.features.machines.choices import targets_of
 from timeline.features.machines.parse import AskedEvent
 from timeline.features.machines.table import BACK, IGNORE, Table, Target
 from timeline.features.machines.timers import Timers
@@ -154,10 +155,8 @@ class Definition:
         table = self.machine
         if table is None or not self.asks:
             return {}
-        taken = {state: table.takes(state) for state in table.states}
         found = {
-            state: tuple(sorted(event for event in self.asks if takes.get(event, IGNORE) is not IGNORE))
-            for state, takes in taken.items()
+            state: tuple(sorted(event for event in self.asks if table.moves(state, event))) for state in table.states
         }
         return {state: events for state, events in found.items() if events}
 
@@ -241,7 +240,12 @@ class Definition:
         """State and event of a machine, and where that leads."""
         if self.machine is None:
             return []
-        return [(state, event, to) for state in self.machine.states for event, to in self.machine.takes(state).items()]
+        return [
+            (state, event, to)
+            for state in self.machine.states
+            for event, told in self.machine.takes(state).items()
+            for to in targets_of(told)
+        ]
 
     def _is_loose(self, state: str, to: Target) -> bool:
         """Whether no task is bound to either; what BACK leads to is not known here."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
@@ -22,9 +23,10 @@ from timeline.features.steps.batches import Batches, check_step, each, each_asyn
 from timeline.features.steps.declaration import BoundStep, Runner, Step, Teller, check_progress
 from timeline.features.waits.declaration import THEIR_OWN, Waiter, event_wait, nothing_to_wait
 from timeline.hooks import verb
+from timeline.timing.keywords import known_units
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
     from uuid import UUID
 
     from timeline.models import Event, ScheduledTask, TimelineRun
@@ -83,7 +85,8 @@ class Timeline:
     In a unit test, ``Trial().remind(user)`` calls the plain method; pass what it reads: ``Trial(now=…)``.
     Handlers call methods declared with ``@step``; a step that is done is skipped. Within a step there is ``self.step``.
     ``self.each(…)`` calls a step for many rows, ``self.progress(…)`` shows people how far a handler is.
-    ``self.fan_out(…)`` makes another task be done once for each of several things.
+    ``self.fan_out(…)`` makes another task be done once for each of several things. ``self.sleep(days=2)`` lets the task rest
+    for so long.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
 
@@ -293,6 +296,46 @@ class Timeline:
         if "awaited" not in self._context:
             raise nothing_to_wait(type(self))
         return self._context["awaited"]
+
+    @known_units
+    def sleep(
+        self,
+        delta: timedelta = timedelta(0),
+        /,
+        *,
+        years: int = 0,
+        months: int = 0,
+        weeks: int = 0,
+        days: int = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        until: datetime | None = None,
+        name: str = "",
+    ) -> Any:
+        """
+        Sleep for so long, or until a moment; until then the task rests, and needs no worker.
+
+        The attempt ends here. When the moment has come, the handler is entered again from its beginning, skips the steps that
+        are done, and goes on behind the sleep. The moment is computed and recorded once. In a unit test, nothing sleeps.
+
+        Args:
+            delta: Exact duration; the units are added to it.
+            years, months, weeks, days: On the calendar, in the zone of the entity: the same time of day.
+            hours, minutes, seconds: Exact.
+            until: An aware datetime instead; if it has passed, the handler goes on at once.
+            name: Of the sleep, 90 characters at most. Left out: it is the first, the second, … without a name.
+
+        Returns:
+            Nothing; in a handler declared with ``async def``, a coroutine to be awaited.
+
+        Raises:
+            InvalidInput: naming what is wrong with what it is given (no time, a negative one), or where it is called: in an
+                atomic handler, in a step, in a transaction, in another thread, twice for the same name.
+        """
+        units = {"years": years, "months": months, "weeks": weeks, "days": days}
+        times = {"hours": hours, "minutes": minutes, "seconds": seconds}
+        return verb("sleep")(self, delta, until=until, name=name, **units, **times)
 
     def _part(self, name: str) -> Any:
         """What a feature has for the attempt that is made, from its first use on; None: there is none."""

@@ -350,6 +350,8 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
     """Say what a task waits for. A task that is on hold is not late."""
     if asked := who_decides(task):
         yield asked
+    elif task.state == State.RETRYABLE and task.reason_code == ReasonCode.WAITING and not task.awaits:
+        yield _("It rests until %(at)s.") % {"at": told_time(task.scheduled_at)}
     elif rest := _RESTS.get((task.state, task.reason_code)):
         yield str(rest) % {"at": told_time(task.scheduled_at)}
     elif task.scheduled_at > now:

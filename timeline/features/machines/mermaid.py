@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from timeline.features.machines.choices import edges_of, line_of
 from timeline.features.machines.declaration import table_of
 from timeline.features.machines.table import BACK, IGNORE, STAY, Row
 from timeline.reading.text_pictures import escaped
@@ -33,15 +34,18 @@ def _lines(definition: Definition) -> Iterator[str]:
     for row, whose in ((table.of_working, "any working state"), (table.of_open, "any open state")):
         if row:
             told = ", ".join(
-                f"{event} → {target if isinstance(target, str) else target.name}" for event, target in row.items()
+                line_of(event, edge.told, getattr(edge.target, "name", str(edge.target)))
+                for event, target in row.items()
+                for edge in edges_of(target)
             )
             yield f"    note left of {names[table.initial]}: {whose} takes {escaped(told)}"
 
 
 def _ways(state: str, row: Row, names: Mapping[str, str]) -> Iterator[str]:
-    for event, target in row.items():
+    for event, edge in ((event, edge) for event, target in row.items() for edge in edges_of(target)):
+        said, target = f"{event} {edge.told}".strip(), edge.target
         if target is BACK:
-            yield f"    note right of {names[state]}: back by {escaped(event)}"
+            yield f"    note right of {names[state]}: back by {escaped(said)}"
         elif target is not IGNORE:
             end = names[state] if target is STAY else names[str(target)]
-            yield f"    {names[state]} --> {end}: {escaped(event)}"
+            yield f"    {names[state]} --> {end}: {escaped(said)}"

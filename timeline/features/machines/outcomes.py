@@ -19,7 +19,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from timeline.definition import IGNORE, Definition, Then
+from timeline.definition import Definition, Then
 from timeline.definition.payload_types import check_payload
 from timeline.engine.attempts import PASSING, Attempt
 from timeline.engine.failures import discarding
@@ -172,7 +172,7 @@ def _bounded(write: Write, run: TimelineRun, came_by: str) -> Write:
 
 
 def _moves(definition: Definition, run: TimelineRun, event: str) -> bool:
-    return table_of(definition).takes(run.state).get(event, IGNORE) is not IGNORE
+    return table_of(definition).moves(run.state, event)
 
 
 def checked(then: Then, definition: Definition) -> dict[str, Any]:

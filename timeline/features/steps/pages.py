@@ -14,7 +14,7 @@ from timeline.admin.subject import Reader
 from timeline.admin.task_page import as_json
 from timeline.admin.task_trace import TraceRow
 from timeline.features.steps.reading import StepLine, StepLines, share
-from timeline.features.waits.declaration import PREFIX
+from timeline.features.waits.declaration import ASLEEP, PREFIX
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind
 from timeline.policy import Action, is_possible
@@ -94,7 +94,11 @@ def parts_of(task: ScheduledTask, steps: Iterable[StepLine], now: datetime) -> I
         took = "" if step.seconds is None else how_long(step.seconds)
         if step.kind == StepKind.NOTE:
             continue  # It has a card of its own.
-        if step.kind in (StepKind.WAIT, StepKind.OVER):
+        if step.is_sleep:
+            until = max(now, begun) if step.kind == StepKind.WAIT and task.is_open else step.recorded_at
+            what = _("Sleep %(name)s") % {"name": step.name.removeprefix(ASLEEP)}
+            yield TraceRow(begun, until, what, State.SCHEDULED, took=took, is_part=True)
+        elif step.kind in (StepKind.WAIT, StepKind.OVER):
             told = {"events": step.name.removeprefix(PREFIX)}
             came = _("%(events)s came") if step.done else _("%(events)s did not come in time")
             what = (_("waits for %(events)s") if step.kind == StepKind.WAIT else came) % told

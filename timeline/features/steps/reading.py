@@ -12,7 +12,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.features.waits.declaration import PREFIX
+from timeline.features.waits.declaration import ASLEEP, PREFIX
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.task_records import origins_of
 from timeline.timing import told_time
@@ -40,6 +40,11 @@ class StepLine(NamedTuple):
     def is_in_doubt(self) -> bool:
         """Whether nobody knows how it ended. While an attempt runs, the step may still be running."""
         return self.kind == StepKind.BEGUN
+
+    @property
+    def is_sleep(self) -> bool:
+        """Whether it is no step, but a sleep of the handler."""
+        return self.name.startswith(ASLEEP)
 
 
 class StepLines(list[StepLine]):
@@ -117,6 +122,11 @@ def _told(step: StepLine, of: UUID) -> str:
 
 
 def _told_wait(step: StepLine) -> str:
+    if step.is_sleep:
+        slept = {"name": step.name.removeprefix(ASLEEP), "at": told_time(step.recorded_at)}
+        if step.kind == StepKind.WAIT:
+            return _("Sleep %(name)s: since %(at)s.") % slept
+        return _("Sleep %(name)s: ended on %(at)s, %(took)s.") % {**slept, "took": how_long(step.seconds or 0)}
     known = {"events": step.name.removeprefix(PREFIX), "at": told_time(step.recorded_at)}
     if step.kind == StepKind.WAIT:
         return _("It waits for %(events)s since %(at)s.") % known

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from timeline.features.steps.batches import Batches
 
 
+NO_STEPS: Final = (StepKind.WAIT, StepKind.OVER)  # These have no method.
 _NO_TRANSACTION: Final = (0, 4)  # psycopg's numbers for a connection that is idle, and for one that is lost.
 
 
@@ -103,9 +104,10 @@ def misfit(attempt: Attempt) -> Reason | None:
     if erased := [record for record in counted if not record.digest]:
         return STEP_ERASED(step=erased[0].name)
     known = frozenset().union(*(step.names for step in attempt.definition.steps.values()))
-    unknown = [record for record in counted if record.name.partition("#")[0] not in known]
+    steps = [record for record in counted if record.kind not in NO_STEPS]
+    unknown = [record for record in steps if record.name.partition("#")[0] not in known]
     options = attempt.declared.options
-    if counted and (len(unknown) == len(counted) or options.atomic or options.bulk is not None):
+    if (steps and len(unknown) == len(steps)) or (counted and (options.atomic or options.bulk is not None)):
         return STEPS_GONE()
     if unknown and attempt.declared.is_async and options.drift == "rest":
         return STEP_GONE(done=unknown[0].name)
@@ -126,9 +128,15 @@ class RecordedSteps:
         if not records:
             return None
         name = named(step.name, key)
-        record = records.get(name) or (records.get(named(step.options.was, key)) if step.options.was else None)
+        if name not in records and step.options.was and named(step.options.was, key) in records:
+            name = named(step.options.was, key)
+        return self.named(name, given, in_order=not step.is_async)
+
+    def named(self, name: str, given: dict[str, Any], *, in_order: bool) -> StepRecord | None:
+        """The same by the name of a record. ``in_order``: what other code has done before must be passed before."""
+        record = self._attempt.records.get(name)
         if record is None:
-            if not step.is_async:
+            if in_order:
                 self._see_order(name)
             return None
         self._passed.add(record.name)
