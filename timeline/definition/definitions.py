@@ -13,7 +13,6 @@ from django.utils.translation import pgettext_lazy
 from timeline.definition.handlers import Task
 from timeline.definition.starts import AfterRun, Created
 from timeline.exceptions import InvalidInput
-from timeline.features.machines.choices import targets_of
 from timeline.features.machines.parse import AskedEvent
 from timeline.features.machines.table import BACK, IGNORE, Table, Target
 from timeline.features.machines.timers import Timers
@@ -220,7 +219,7 @@ class Definition:
         """Events of a machine by which each move leaves a state that tasks are bound to, or comes to one."""
         if self.machine is None:
             return frozenset()
-        loose = {event for state, event, to in self._answers if to is IGNORE or self._is_loose(state, to)}
+        loose = {event for state, event, to in self.machine.answers() if to is IGNORE or self._is_loose(state, to)}
         return self.machine.events - loose
 
     @cached_property
@@ -230,22 +229,10 @@ class Definition:
             return frozenset()
         bound = {
             event
-            for state, event, to in self._answers
+            for state, event, to in self.machine.answers()
             if not self._is_loose(state, to) or (to is BACK and self.bound_states)
         }
         return self.machine.events - bound
-
-    @property
-    def _answers(self) -> list[tuple[str, str, Target]]:
-        """State and event of a machine, and where that leads."""
-        if self.machine is None:
-            return []
-        return [
-            (state, event, to)
-            for state in self.machine.states
-            for event, told in self.machine.takes(state).items()
-            for to in targets_of(told)
-        ]
 
     def _is_loose(self, state: str, to: Target) -> bool:
         """Whether no task is bound to either; what BACK leads to is not known here."""

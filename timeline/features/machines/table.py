@@ -104,6 +104,12 @@ class Table:
         """What a state takes: event → where it leads; nothing for one that the table does not know."""
         return self._answers.get(state, {})
 
+    def answers(self) -> Iterator[tuple[str, str, Target]]:
+        """Each state, each event that it takes, and where that may lead."""
+        for state in self.states:
+            for event, told in self.takes(state).items():
+                yield from ((state, event, to) for to in targets_of(told))
+
     def moves(self, state: str, event: str) -> bool:
         """Whether the event leads somewhere from this state, or may do so."""
         return any(target is not IGNORE for target in targets_of(self.takes(state).get(event, IGNORE)))
