@@ -115,8 +115,8 @@ class Timeline:
     those of its own admin."""
 
     titles: ClassVar[Mapping[Any, Any]] = {}
-    """Event, state, exit or condition → what people call it, as ``gettext_lazy`` gives it: ``{"payment.configured": _("the customer
-    paid")}``. Pages, ``explain`` and the API show it beside the name."""
+    """Event, state, exit or condition → what people call it, as ``gettext_lazy`` gives it: ``{"payment.configured": _("the
+    customer paid")}``. Pages, ``explain`` and the API show it beside the name."""
 
     again: ClassVar[bool] = False
     """If starting events come while a run is open, one more run begins when it has finished: one, however many came."""
