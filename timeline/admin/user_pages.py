@@ -278,7 +278,7 @@ class FindPages(Pages):
                 if ref in ahead or _sees(policy, request, ref, visible.db)
             ]
             if shown:
-                shown.sort(key=lambda hit: (rank(hit.entity.name, words), hit.entity.name))
+                shown.sort(key=lambda hit: rank(hit.entity.name, words))  # Of equals, those that begin so come first.
                 kinds.append(KindOfHits(str(model._meta.verbose_name_plural), shown[:MOST], len(shown) > MOST))
         return sorted(kinds, key=lambda kind: rank(kind.hits[0].entity.name, words))
 
