@@ -123,8 +123,8 @@ class Timeline:
 
     definition: ClassVar[Definition]
 
+    # Workers of others run its tasks, under any name: no worker of ours takes one.
     _elsewhere: ClassVar[bool] = False
-    """Workers of others run its tasks, under any name: no worker of ours takes one."""
 
     _options = NAMED
 

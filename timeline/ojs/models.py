@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from django.db import models
-from django.utils.translation import pgettext_lazy
 
 from timeline.ojs.values import MAX_QUEUE
 
@@ -15,10 +14,10 @@ MAX_CRON: Final = 60
 class Overlap(models.TextChoices):
     """What a schedule does while the job that it made before is still open."""
 
-    SKIP = "skip", pgettext_lazy("timeline", "make none")
-    ALLOW = "allow", pgettext_lazy("timeline", "make one beside it")
-    CANCEL = "cancel_previous", pgettext_lazy("timeline", "cancel it and make one")
-    ENQUEUE = "enqueue", pgettext_lazy("timeline", "make one that waits for it")
+    SKIP = "skip", "make none"
+    ALLOW = "allow", "make one beside it"
+    CANCEL = "cancel_previous", "cancel it and make one"
+    ENQUEUE = "enqueue", "make one that waits for it"
 
 
 class Queue(models.Model):
@@ -28,8 +27,8 @@ class Queue(models.Model):
     paused_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        verbose_name = pgettext_lazy("timeline", "queue")
-        verbose_name_plural = pgettext_lazy("timeline", "queues")
+        verbose_name = "queue"
+        verbose_name_plural = "queues"
         permissions = [
             ("enqueue_jobs", "Can enqueue, read and cancel jobs over HTTP"),
             ("work_jobs", "Can fetch jobs and tell how they ended over HTTP"),
@@ -56,8 +55,8 @@ class Cron(models.Model):
     last_job = models.UUIDField(null=True, blank=True)
 
     class Meta:
-        verbose_name = pgettext_lazy("timeline", "schedule of jobs")
-        verbose_name_plural = pgettext_lazy("timeline", "schedules of jobs")
+        verbose_name = "schedule of jobs"
+        verbose_name_plural = "schedules of jobs"
 
     def __str__(self) -> str:
         return self.name
@@ -70,8 +69,8 @@ class PutAway(models.Model):
     at = models.DateTimeField()
 
     class Meta:
-        verbose_name = pgettext_lazy("timeline", "dead letter put away")
-        verbose_name_plural = pgettext_lazy("timeline", "dead letters put away")
+        verbose_name = "dead letter put away"
+        verbose_name_plural = "dead letters put away"
 
     def __str__(self) -> str:
         return str(self.id)
