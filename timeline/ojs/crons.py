@@ -129,7 +129,11 @@ def make(name: str, due: datetime, *, now: datetime, using: str) -> dict[str, An
     cron = Cron.objects.using(using).filter(name=name, enabled=True).select_for_update().first()
     if cron is None:
         return {"cron_name": name}
-    made = _made(cron, now, using)
+    try:
+        with atomic(using=using):
+            made = _made(cron, now, using)
+    except Duplicate as error:
+        made = {"skipped": "unique", **error.details}
     cron.last_run_at = due
     cron.next_run_at = next_time(cron, max(now, due))
     cron.save(using=using)
@@ -147,9 +151,12 @@ def _made(cron: Cron, now: datetime, using: str) -> dict[str, str]:
                 call_off(before, Reason.operator(f"The schedule {cron.name} makes a new one."), now=now, using=using)
     about = {SERIAL: cron.name} if cron.overlap == Overlap.ENQUEUE else {}
     body = {**cron.body, "meta": {**cron.body.get("meta", {}), "cron_name": cron.name}}
-    [task] = enqueue([read_job(body, now)], about=about, now=now, using=using)
+    made = enqueue([read_job(body, now)], about=about, now=now, using=using)
+    [task] = made.tasks
+    if made.there:
+        return {"skipped": "unique", "existing_job_id": task.occurrence}
     cron.last_job = task.pk
-    return {"job_id": str(task.pk)}
+    return {"job_id": task.occurrence}
 
 
 def unregister(name: str, *, now: datetime, using: str) -> Cron:

@@ -13,7 +13,7 @@ from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
 from timeline.ojs.errors import Conflict, NotFound
 from timeline.ojs.jobs import all_jobs, latest
-from timeline.ojs.models import PutAway
+from timeline.ojs.models import PutAway, UniqueKey
 from timeline.ojs.wire import is_buried
 from timeline.operations.redrive import redrive
 
@@ -53,6 +53,9 @@ def put_away(task: ScheduledTask, *, now: datetime, using: str) -> None:
 
 
 def forget_pruned(*, using: str) -> int:
-    """Forget those put away whose rows were pruned; gives how many."""
-    there = all_jobs(using=using).filter(pk=OuterRef("pk"))
-    return PutAway.objects.using(using).exclude(Exists(there)).delete()[0]
+    """Forget those put away whose rows were pruned, and the keys of unique jobs likewise; gives how many."""
+    away = all_jobs(using=using).filter(pk=OuterRef("pk"))
+    unique = all_jobs(using=using).filter(pk=OuterRef("job"))
+    forgotten, _each = PutAway.objects.using(using).exclude(Exists(away)).delete()
+    keys = UniqueKey.objects.using(using).filter(job__isnull=False).exclude(Exists(unique))
+    return forgotten + keys.delete()[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -11,6 +11,7 @@ from uuid import UUID
 from timeline.exceptions import InvalidInput
 from timeline.ojs.errors import Invalid
 from timeline.ojs.retry import Policy, policy_of
+from timeline.ojs.unique import Unique, read_unique
 from timeline.ojs.values import (
     MAX_MS,
     an_array,
@@ -53,6 +54,7 @@ class NewJob:
         id: As the client gave it; None: one is made.
         at: When it is due; None: at once.
         pending: Whether it waits until somebody activates it.
+        unique: That it is to be the only one of its kind; None: it may have others beside it.
         payload: What its row keeps.
     """
 
@@ -64,6 +66,7 @@ class NewJob:
     expires_at: datetime | None
     pending: bool
     policy: Policy
+    unique: Unique | None = None
     payload: dict[str, Any] = field(default_factory=dict)
 
 
@@ -90,7 +93,8 @@ def read_job(body: object, now: datetime, *, at: str = "") -> NewJob:
         check_data(f"{at}args, meta and options", job.payload)
     except InvalidInput as error:
         raise Invalid(f"{at}args, meta or options", str(error)) from None
-    return job
+    about = {"type": name, "queue": job.queue, "args": args, "meta": meta}
+    return replace(job, unique=read_unique(options.get("unique"), about, f"{at}options.unique"))
 
 
 def given_in(body: Mapping[str, Any], name: str, at: str) -> Any:

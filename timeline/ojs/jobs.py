@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import router
@@ -18,6 +19,7 @@ from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import NewJob
 from timeline.ojs.errors import Conflict, Duplicate, NotFound
 from timeline.ojs.kinds import BEGINNING, key_of
+from timeline.ojs.unique import resolve
 from timeline.ojs.wire import NEVER, has_expired, is_pending, state_of
 from timeline.operations.cancel import cancel
 from timeline.store.insert import new_row
@@ -65,9 +67,14 @@ def find(job_id: UUID, rows: ScheduledTaskQuerySet | None = None, *, using: str)
     return found
 
 
-def enqueue(
-    jobs: Sequence[NewJob], *, now: datetime, using: str, about: dict[str, Any] | None = None
-) -> list[ScheduledTask]:
+class Enqueued(NamedTuple):
+    """Jobs in the order in which they were sent; ``there``: the ids of those that were there already, by their ``unique``."""
+
+    tasks: list[ScheduledTask]
+    there: frozenset[UUID] = frozenset()
+
+
+def enqueue(jobs: Sequence[NewJob], *, now: datetime, using: str, about: dict[str, Any] | None = None) -> Enqueued:
     """
     Make jobs, all or none: one statement for the rows, and one that logs them.
 
@@ -75,19 +82,24 @@ def enqueue(
         about: Further data that their rows keep.
 
     Raises:
-        Duplicate: if one of their ids is taken.
+        Duplicate: if one of their ids is taken, or there is one like one of them that is to be the only one.
     """
     new = iter(uuid7s(len(jobs)))
     rows = [_row(job, job.id or next(new), now, about or {}) for job in jobs]
     if len({row.pk for row in rows}) < len(rows):
         raise Duplicate("Two of the jobs have the same id.")
+    unique = {row.pk: job.unique for row, job in zip(rows, jobs, strict=True) if job.unique is not None}
     with atomic(using=using):
-        made = create_missing(rows, using=using)
-        if len(made) < len(rows):
+        instead = resolve(rows, unique, partial(latest, using=using), now=now, using=using)
+        wanted = [row for row in rows if row.pk not in instead]
+        made = create_missing(wanted, using=using)
+        if len(made) < len(wanted):
             there = {row.pk for row in made}
-            taken = next(row.pk for row in rows if row.pk not in there)
+            taken = next(row.pk for row in wanted if row.pk not in there)
             raise Duplicate(f"There is a job {taken} already.", existing_job_id=str(taken))
-        return apply([Write(task=row, evidence={"ojs": MADE}) for row in made], now=now, using=using)
+        apply([Write(task=row, evidence={"ojs": MADE}) for row in made], now=now, using=using)
+    tasks = [instead.get(row.pk, row) for row in rows]
+    return Enqueued(tasks, frozenset(task.pk for task in instead.values()))
 
 
 def _row(job: NewJob, key: UUID, now: datetime, about: dict[str, Any]) -> ScheduledTask:

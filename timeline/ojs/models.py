@@ -62,6 +62,20 @@ class Cron(models.Model):
         return self.name
 
 
+class UniqueKey(models.Model):
+    """What makes a job the only one of its kind, and the last job that was it. Its row is locked while one is made."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    job = models.UUIDField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "key of unique jobs"
+        verbose_name_plural = "keys of unique jobs"
+
+    def __str__(self) -> str:
+        return self.key
+
+
 class PutAway(models.Model):
     """A dead letter that is not listed any more. Its row stays as long as others do."""
 

@@ -43,7 +43,7 @@ def manifest(_asking: Asking) -> Answer:
                 "priority_queues": True,
                 "rate_limiting": False,
                 "schema_validation": False,
-                "unique_jobs": False,
+                "unique_jobs": {"strength": "strong", "mechanism": "a locked row for each key"},
                 "workflows": False,
             },
             "extensions": [],
@@ -81,8 +81,12 @@ def _found(asking: Asking, key: str) -> ScheduledTask:
 
 def enqueue(asking: Asking) -> Answer:
     """Make one job."""
-    [task] = jobs.enqueue([read_job(asking.body, asking.now)], now=asking.now, using=asking.using)
-    return Answer(one(asking, task), 201, {"Location": f"/ojs/v1/jobs/{task.occurrence}"})
+    made = jobs.enqueue([read_job(asking.body, asking.now)], now=asking.now, using=asking.using)
+    [task] = made.tasks
+    location = {"Location": f"/ojs/v1/jobs/{task.occurrence}"}
+    if made.there:
+        return Answer({**one(asking, task), "deduplicated": True}, 200, location)
+    return Answer(one(asking, task), 201, location)
 
 
 def enqueue_batch(asking: Asking) -> Answer:
@@ -92,7 +96,8 @@ def enqueue_batch(asking: Asking) -> Answer:
         raise Invalid("jobs", f"has to have 1 to {get_settings().MAX_BATCH} jobs.")
     new = [read_job(each, asking.now, at=f"jobs[{place}].") for place, each in enumerate(asked)]
     made = jobs.enqueue(new, now=asking.now, using=asking.using)
-    return Answer({"jobs": jobs_of(made, asking.now, using=asking.using), "count": len(made)}, 201)
+    told_jobs = jobs_of(made.tasks, asking.now, using=asking.using)
+    return Answer({"jobs": told_jobs, "count": len(told_jobs), "deduplicated": [str(key) for key in made.there]}, 201)
 
 
 def get_job(asking: Asking, key: str) -> Answer:
