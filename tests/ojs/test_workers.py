@@ -260,6 +260,18 @@ class TestLostLease:
         assert server.job(job["id"])["state"] == "available"
         assert server.fetch()[0]["attempt"] == 2
 
+    def test_waits_for_no_poller(self, server):
+        """Whoever reads the job sees it, and whoever fetches next has it."""
+        first, second = server.enqueue()["id"], server.enqueue(queue="q")["id"]
+        server.fetch()
+        server.fetch("q")
+        assert server.job(first)["state"] == "active"
+        lose()
+
+        assert server.job(first)["state"] == "available"
+        [taken] = server.fetch("q")
+        assert (taken["id"], taken["attempt"], taken["errors"][0]["code"]) == (second, 2, "visibility_timeout")
+
     def test_after_the_time_of_an_attempt_is_a_timeout(self, server):
         job = server.enqueue(timeout_ms=2000, retry=QUICK)
         server.fetch()

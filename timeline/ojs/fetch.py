@@ -12,8 +12,10 @@ from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import lease_of, timeout_of
+from timeline.ojs.jobs import all_jobs
 from timeline.ojs.kinds import BEGINNING
 from timeline.ojs.models import Cron, Queue
+from timeline.ojs.outcomes import give_up_lost
 from timeline.ojs.wire import has_expired
 from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
@@ -56,6 +58,7 @@ def fetch(wanted: Wanted, rows: ScheduledTaskQuerySet, *, now: datetime, using: 
         queues = [name for name in dict.fromkeys(wanted.queues) if name not in paused]
         if not queues:
             return []
+        give_up_lost(all_jobs(using=using).filter(queue__in=queues), now=now, using=using)
         _stage(queues, now, using)
         found = _found(queues, wanted.count, rows, now, using)
         return apply([_write(task, wanted) for task in found], now=now, using=using)

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from timeline.clocks import MachineTime
@@ -28,6 +28,10 @@ from timeline.payloads import check_json
 from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
 
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+GIVEN_UP: Final = 100  # At a time.
 LOST: Final = "visibility_timeout"
 TIMEOUT: Final = "timeout"
 _DONE: Final = Reason(ReasonCode.DONE)
@@ -169,6 +173,16 @@ def _settled(write: Write, now: datetime, using: str) -> ScheduledTask:
     if not done:
         raise Conflict("The job has changed meanwhile.", job_id=write.task.occurrence)
     return done[0]
+
+
+def give_up_lost(rows: ScheduledTaskQuerySet, *, now: datetime, using: str) -> int:
+    """
+    Give up attempts among these jobs whose lease has run out, as the poller does, so that nobody waits for it; gives how many.
+    One statement where there are none. Rows that somebody else has locked are left to them.
+    """
+    with atomic(using=using):
+        tasks = list(rows.given_up().filter(state=State.ACTIVE).locked(skip_locked=True)[:GIVEN_UP])
+        return len(settle([lost(task, now) for task in tasks], now=now, using=using))
 
 
 def extend(

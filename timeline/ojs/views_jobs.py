@@ -8,13 +8,14 @@ from typing import Any, Final
 from django.db import connections
 
 import timeline
-from timeline.lifecycle import Reason
+from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.ojs import jobs
 from timeline.ojs.answers import VERSION, Answer, Asking
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import read_job
 from timeline.ojs.errors import Invalid
+from timeline.ojs.outcomes import give_up_lost
 from timeline.ojs.values import an_array, given, job_id, told
 from timeline.ojs.wire import jobs_of, state_of
 
@@ -101,8 +102,12 @@ def enqueue_batch(asking: Asking) -> Answer:
 
 
 def get_job(asking: Asking, key: str) -> Answer:
-    """Tell of one job."""
-    return Answer(one(asking, _found(asking, key)))
+    """Tell of one job. If its worker has let the lease run out, that is seen now, before a poller does."""
+    task = _found(asking, key)
+    if task.state == State.ACTIVE:
+        mine = jobs.all_jobs(using=asking.using).filter(pk=task.pk)
+        task = _found(asking, key) if give_up_lost(mine, now=asking.now, using=asking.using) else task
+    return Answer(one(asking, task))
 
 
 def cancel_job(asking: Asking, key: str) -> Answer:
