@@ -226,3 +226,20 @@ class TestPruning:
 
         assert not PutAway.objects.exists()
         server.get(f"v1/jobs/{job}", status=404)
+
+
+class TestDatabase:
+    @pytest.mark.django_db(databases=["default", "other"])
+    def test_may_be_another(self, server, settings):
+        settings.TIMELINE_OJS = {"ANYBODY": True, "DATABASE": "other"}
+
+        job = server.enqueue(unique={})["id"]
+        server.enqueue(409, unique={})
+        assert [each["id"] for each in server.fetch()] == [job]
+        server.ack(job)
+
+        assert ScheduledTask.objects.using("other").get().state == "completed"
+        assert not ScheduledTask.objects.using("default").exists()
+        assert server.get("v1/queues/default/stats")["queue"]["completed"] == 1
+        server.post("v1/cron", {"name": "n", "expression": "@daily", "type": "a", "args": []}, 201)
+        server.delete("v1/cron/n")

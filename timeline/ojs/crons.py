@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from django.db import IntegrityError
 
 from timeline.conf import get_settings
+from timeline.exceptions import InvalidInput
 from timeline.features.recurring.slots import Slots, slots_of
 from timeline.ids import uuid7
 from timeline.lifecycle import OPEN, Reason, Trigger
@@ -22,6 +23,7 @@ from timeline.ojs.jobs import call_off, enqueue, latest
 from timeline.ojs.models import MAX_CRON, Cron, Overlap
 from timeline.ojs.values import an_object, flag, given, text
 from timeline.ojs.wire import has_expired
+from timeline.payloads import check_data
 from timeline.store.insert import new_row
 from timeline.store.new_rows import create_missing, state_at
 from timeline.store.transactions import atomic
@@ -64,6 +66,11 @@ def register(body: Mapping[str, Any], *, now: datetime, using: str) -> Cron:
     if "id" in made_of:
         raise Invalid("job_template.id", "cannot be given: each job has an id of its own.")
     read_job(made_of, now, at="job_template." if template is not None else "")
+    more = {key: value for key, value in body.items() if key not in _OWN}
+    try:
+        check_data("The body", more)
+    except InvalidInput as error:
+        raise Invalid("The body", str(error)) from None
     cron = Cron(
         name=name,
         expression=expression,
@@ -71,7 +78,7 @@ def register(body: Mapping[str, Any], *, now: datetime, using: str) -> Cron:
         overlap=overlap,
         enabled=flag("enabled", body.get("enabled", True)),
         body=made_of,
-        given={key: value for key, value in body.items() if key not in _OWN},
+        given=more,
         created_at=now,
     )
     cron.next_run_at = next_time(cron, now) if cron.enabled else None

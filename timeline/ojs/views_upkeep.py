@@ -10,9 +10,9 @@ from timeline.ojs import crons, dead_letters, queues
 from timeline.ojs.answers import Answer, Asking
 from timeline.ojs.errors import Invalid
 from timeline.ojs.events import EVENTS, Asked, events
-from timeline.ojs.models import Cron
+from timeline.ojs.models import MAX_CRON, Cron
 from timeline.ojs.pages import names, number, part
-from timeline.ojs.values import job_id, queue_name, told
+from timeline.ojs.values import job_id, job_type, queue_name, text, told
 from timeline.ojs.views_jobs import one
 from timeline.ojs.wire import jobs_of
 
@@ -79,7 +79,7 @@ def register_cron(asking: Asking) -> Answer:
 
 def unregister_cron(asking: Asking, name: str) -> Answer:
     """Remove a schedule; jobs that it has made stay."""
-    cron = crons.unregister(name, now=asking.now, using=asking.using)
+    cron = crons.unregister(text("name", name, MAX_CRON), now=asking.now, using=asking.using)
     return Answer({"deleted": True, "name": name, "cron": _schedule(cron)})
 
 
@@ -130,8 +130,8 @@ def list_events(asking: Asking) -> Answer:
         raise Invalid("after", "is the id of no event.")
     asked = Asked(
         types=types if not types else [name for name in types if name in EVENTS] or ["none"],
-        queues=names(query, "queues"),
-        job_types=names(query, "job_types"),
+        queues=[queue_name("queues", name) for name in names(query, "queues")],
+        job_types=[job_type("job_types", name) for name in names(query, "job_types")],
         after=int(after) if after else None,
         limit=number(query, "limit", 100, 1000, least=1),
     )
