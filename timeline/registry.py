@@ -19,6 +19,8 @@ from timeline.signals import registered
 from timeline.timing import When
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import Model
 
 
@@ -160,6 +162,20 @@ class Registry:
         """What lets this process know the task again, where its timeline says that; empty: the code has to declare it."""
         definition = self._definitions.get(task_key.partition(".")[0])
         return "" if definition is None else definition.cls._brought_back_by()
+
+    def elsewhere(self) -> list[str]:
+        """How the keys of tasks begin that workers of others run. No worker of ours takes one: ``task_keys`` has none."""
+        return sorted(f"{name}." for name, known in self._definitions.items() if known.cls._elsewhere)
+
+    def is_elsewhere(self, task_key: str) -> bool:
+        """Whether workers of others run tasks of this key."""
+        definition = self._definitions.get(task_key.partition(".")[0])
+        return definition is not None and definition.cls._elsewhere
+
+    def when_lost(self, task_key: str, write: Any, *, now: datetime) -> Any:
+        """What the timeline of a task makes of a lost attempt, given what the rescuer would write."""
+        definition = self._definitions.get(task_key.partition(".")[0])
+        return write if definition is None else definition.cls._when_lost(write, now=now)
 
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would not enter the handler of this key, since its timeline is in shadow."""

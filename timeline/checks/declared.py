@@ -49,7 +49,7 @@ def _of_database(alias: str) -> list[CheckMessage]:
     keys: Counter[str] = Counter()
     labels: Counter[str] = Counter()
     for task_key, label, count in _open_rows(alias):
-        if task_key not in known:
+        if task_key not in known and not registry.is_elsewhere(task_key):
             keys[task_key] += count
         if label and model_of(label) is None:
             labels[label] += count

@@ -125,6 +125,9 @@ class Timeline:
 
     definition: ClassVar[Definition]
 
+    # Workers of others run its tasks, under any name: no worker of ours takes one.
+    _elsewhere: ClassVar[bool] = False
+
     _options = NAMED
 
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
@@ -165,6 +168,11 @@ class Timeline:
     def _brought_back_by(cls) -> str:
         """What lets a process know a task of it that it does not know, for people; empty: the class has to declare it."""
         return ""
+
+    @classmethod
+    def _when_lost(cls, write: Any, *, now: datetime) -> Any:  # noqa: ARG003 (for others)
+        """What becomes of a lost attempt of one of its tasks, given what the rescuer would write."""
+        return write
 
     @classmethod
     def _payload_types(cls) -> Mapping[str, type]:

@@ -105,6 +105,13 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks with these keys, for which the process has handlers."""
         return self.filter(task_key__in=task_keys)
 
+    def of_nobody(self, task_keys: Collection[str], elsewhere: Iterable[str]) -> ScheduledTaskQuerySet:
+        """Tasks that nobody runs: of none of these keys, nor of one that begins as the keys of others' tasks do."""
+        rows = self.exclude(task_key__in=task_keys)
+        for beginning in elsewhere:
+            rows = rows.exclude(task_key__startswith=beginning)
+        return rows
+
     def to_stage(self, now: datetime) -> ScheduledTaskQuerySet:
         """Waiting tasks whose time has come, those first that have been due longest."""
         return self.filter(state__in=_WAITING, scheduled_at__lte=now).order_by("scheduled_at", "pk")

@@ -314,7 +314,7 @@ def _kind_of(reason_code: str, error: str) -> str:
 
 def undefined_among(task_keys: Iterable[str], using: str) -> list[dict[str, Any]]:
     """Keys of open tasks, of those that are there, which no timeline of this process declares; the most first."""
-    unknown = set(task_keys) - set(registry.task_keys())
+    unknown = {key for key in set(task_keys) - set(registry.task_keys()) if not registry.is_elsewhere(key)}
     some = ScheduledTask.objects.using(using).filter(task_key=KIND, state=DETAIL).order_by("scheduled_at")
     pairs = [(key, state) for key in sorted(unknown) for state in sorted(OPEN)]
     found: Counter[str] = Counter()

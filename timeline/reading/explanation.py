@@ -210,6 +210,8 @@ def _rule(task: ScheduledTask) -> str:
     try:
         declared = registry.task(task.task_key)[1]
     except UnknownTask:
+        if registry.is_elsewhere(task.task_key):
+            return _("workers outside fetch it and run it")
         unknown = _("no handler of this key is known any more")
         return ". ".join(filter(None, [unknown, registry.brought_back_by(task.task_key).rstrip(".")]))
     return declared.describe() if task.run_id else ""

@@ -47,7 +47,7 @@ PLANNED: Final = 500  # How many runs are planned together, if the database cann
 def undefined_rows(timeline: str, *, using: str) -> ScheduledTaskQuerySet:
     """Open rows of a timeline whose tasks this process does not have."""
     open_rows = ScheduledTask.objects.using(using).open().filter(task_key__startswith=f"{timeline}.")
-    return open_rows.exclude(task_key__in=registry.task_keys())
+    return open_rows.of_nobody(registry.task_keys(), registry.elsewhere())
 
 
 def is_left_behind(timeline: str, *, using: str) -> bool:
