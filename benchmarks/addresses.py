@@ -11,7 +11,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
     from django.urls import reverse
     from django.utils import timezone
 
-    from timeline.models import BulkAction, ScheduledTask, TimelineRun
+    from timeline.models import BulkAction, Hold, ScheduledTask, TimelineRun
     from timeline.reading.dead_letters import causes_of
     from timeline.webhooks.models import Delivery, Endpoint
 
@@ -19,6 +19,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
     ahead = tasks.filter(state="scheduled", task_key="trial.expire").in_order()
     deep = ahead[ahead.count() // 3]
     mine = tasks.filter(task_key="owned.renew").in_order()[100]
+    worn = tasks.get(occurrence="worn")
     dead = tasks.filter(state="discarded", task_key__startswith="trial.").first()
     cause = causes_of(tasks)[0]
     run = TimelineRun.objects.get(timeline="booking", entity_id="8")
@@ -35,6 +36,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
             *("?kind=accounts.user", "?kind=admin.logentry"),
             *(f"?day={day}", f"?day={day}&hour=7", f"?day={day}&timeline=trial", "?state=cancelled&reason=operator"),
             *("?state=cancelled&reason=guard&timeline=owned", "?state=discarded&ended=week", "?state=completed&ended=day"),
+            "?state=ended&reason=exit&ended=week",
             *("?payload.plan=pro", "?payload.plan=none", "?payload.plan=none&state=all&timeline=trial", "?chosen=all"),
             *("?state=all&reason=entity_gone", "?reason=error", "?state=all&reason=exit"),
             *("?q=4711", "?q=accounts.user%204711", f"?q={deep.pk}", "?part", "?state=all&reason=operator&kind=accounts.user"),
@@ -43,16 +45,19 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{site}dead": ["", "?since=week", "?since=day&task=trial.remind", f"?group={dead.fingerprint}", f"?cause={cause.key}"],
         f"{site}redrive": [f"?group={dead.fingerprint}", f"?cause={cause.key}"],
         f"{site}inventory": ["", "?starts=clock"],
+        f"{site}journal": ["", "?actor=operator", "?actor=nobody", f"?day={day}"],
         f"{site}timeline": [["trial"], ["owned"], ["booking"]],
         f"{site}health": ["", "?span=week", "?task=trial.remind"],
         f"{site}holds": [""],
         f"{site}hold": ["?what=everything", "?what=timeline:trial", "?what=task:trial.expire", "?what=queue:default",
                         "?label=accounts.user&id=4711"],
+        f"{site}release": [f"?hold={hold.pk}" for hold in Hold.objects.open().oldest_first()[:3]] or [""],
         f"{site}limits": [""],
         f"{site}find": ["", "?words=4711", "?words=user4711@example.com", "?words=user47", "?words=nobody",
                         f"?words={deep.pk}"],
         f"{site}entity": ["?label=accounts.user&id=4711", "?label=accounts.user&id=10", "?label=accounts.user&id=13",
-                          "?label=accounts.user&id=3", f"?label=admin.logentry&id={mine.entity_id}", "?label=&id=",
+                          "?label=accounts.user&id=3", "?label=accounts.user&id=6",
+                          f"?label=admin.logentry&id={mine.entity_id}", "?label=&id=",
                           "?label=portal.booking&id=8"],
         f"{site}people": ["", "?machine=booking"],
         f"{site}plan": ["", "?timeline=trial", "?timeline=owned", "?timeline=booking"],
@@ -65,7 +70,7 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{site}bulk": [""],
         f"{site}bulk_action": [[BulkAction.objects.order_by("pk")[0].pk]],
         f"{site}act": [""],
-        f"{site}change": [[deep.pk], [dead.pk], [mine.pk]],
+        f"{site}change": [[deep.pk], [dead.pk], [mine.pk], [worn.pk]],
         "admin:accounts_user_change": [["4711"]],
         "admin:timeline_webhooks_endpoint_changelist": ["", "?o=-2"],
         "admin:timeline_webhooks_endpoint_add": [""],
@@ -84,12 +89,13 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
             *("?task=trial.remind&state=discarded", "?timeline=owned", "?timeline=nothing", f"?due_after={at}Z"),
             *("?due_after=2020-01-01T00:00:00Z&due_before=2040-01-01T00:00:00Z", f"?state=scheduled&due_after={at}Z"),
         ],
-        f"{api}task-detail": [[deep.pk], [dead.pk], [mine.pk]],
+        f"{api}task-detail": [[deep.pk], [dead.pk], [mine.pk], [worn.pk]],
         f"{api}bulk-detail": [[BulkAction.objects.order_by("pk")[0].pk]],
         f"{api}dead-letters": [""],
         f"{api}my-tasks": [""],
-        f"{api}user-tasks": [["4711"], ["10"]],
-        f"{api}entity-tasks": [["accounts.user", "4711"], ["admin.logentry", mine.entity_id], ["portal.booking", "8"]],
+        f"{api}user-tasks": [["4711"], ["10"], ["6"]],
+        f"{api}entity-tasks": [["accounts.user", "4711"], ["accounts.user", "6"], ["admin.logentry", mine.entity_id],
+                               ["portal.booking", "8"]],
         f"{api}holds": [""],
         f"{api}webhook-endpoints": [""],
         f"{api}webhook-endpoint": [[Endpoint.objects.order_by("pk")[0].pk]],

@@ -16,6 +16,7 @@ import ast
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -41,10 +42,15 @@ def files() -> list[Path]:
     return sorted(path for path in PACKAGE.rglob("*.py") if "migrations" not in path.parts)
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The code of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def names(path: Path) -> Iterator[str]:
     """Each name in the code of a file, and each text that is a name."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(path)):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
                 yield name
@@ -77,16 +83,18 @@ def _importing(folder: str) -> set[str]:
     return {name for module, those in importers().items() if f"{module}.".startswith(f"{folder}.") for name in those}
 
 
+@cache
 def modules() -> dict[str, Path]:
     """The package's modules by their dotted names."""
     return {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in files()}
 
 
+@cache
 def importers() -> dict[str, set[str]]:
     """Module → the modules of the package that import it, or something of it."""
     known, found = modules(), defaultdict(set)
     for name, path in known.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 asked = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
@@ -116,7 +124,7 @@ def repeated(names: Iterator[str]) -> int:
 def classes() -> Iterator[str]:
     """The names of all classes of the package, but for those that Django asks for by name."""
     for path in files():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef) and node.name != "Command":
                 yield node.name
 

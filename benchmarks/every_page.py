@@ -35,7 +35,8 @@ from benchmarks.databases import server_url
 from benchmarks.processor import backend_clock
 
 MOST_MS, MOST_QUERIES, LARGE = 300, 12, 10_000
-OWNED, FAILED, BOOKINGS, DELIVERIES = 33_000, 10_000, 20_000, 100_000
+OWNED, FAILED, BOOKINGS, OPEN, DELIVERIES = 33_000, 10_000, 20_000, 20_000, 1_000_000
+ATTEMPTS = 1_000  # Of one task.
 MAY: Final = (
     *(
         "view_scheduledtask",
@@ -101,9 +102,9 @@ def fill(tasks: int) -> None:
 
     call_command("migrate", verbosity=0)
     share = min(1.0, tasks / 1_000_000)
-    owned, failed, bookings = (int(most * share) for most in (OWNED, FAILED, BOOKINGS))
-    sizes = {"owned": owned, "failed": failed, "bookings": bookings, "deliveries": int(DELIVERIES * share)}
-    sizes["people"] = (tasks - 9 * owned - failed - bookings) // 10
+    most = {"owned": OWNED, "failed": FAILED, "bookings": BOOKINGS, "open": OPEN, "deliveries": DELIVERIES}
+    sizes = {name: int(number * share) for name, number in most.items()} | {"worn": ATTEMPTS}
+    sizes["people"] = (tasks - 9 * sizes["owned"] - sizes["failed"] - sizes["bookings"] - sizes["open"]) // 10
     with connection.schema_editor() as editor:
         editor.create_model(Member)
     with connection.cursor() as cursor:

@@ -85,6 +85,40 @@ SELECT id, 1, scheduled_at, 'scheduled', 'cancelled', 0, '', reason_code, reason
     '{"said": {"name": "guard", "values": {"guard": "unless is_quiet"}}}'
 FROM timeline_scheduledtask WHERE state = 'cancelled' AND reason_code = 'guard';
 
+-- One user with %(open)s open rows, of which a tenth will try again.
+INSERT INTO timeline_scheduledtask (id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at,
+    scheduled_at, anchor, definition_hash, payload, attempt, failures, lost, max_attempts, worker, error, fingerprint, awaits,
+    awaits_key, awaits_label, awaits_id, awaits_other, limit_key, slot, held_until, reason_code, reason, actor, created_at,
+    entity_label, entity_id)
+SELECT (lpad(to_hex(80000000 + n), 12, '0') || '7' || substr(md5('open' || n), 1, 19))::uuid, 'trial.remind', 'open ' || n, 1,
+    CASE WHEN n %% 10 = 0 THEN 'retryable' ELSE 'scheduled' END, 0, 0, 'default', due, due, '', '', '{"plan": "pro"}',
+    n %% 10 / 9, n %% 10 / 9, 0, 5, '', '', '', '', '', '', '', false, '', 0, '', CASE WHEN n %% 10 = 0 THEN 'error' ELSE '' END,
+    '', '', now(), 'accounts.user', '6'
+FROM generate_series(1, %(open)s) n CROSS JOIN LATERAL (SELECT now() + n * interval '3 minutes' AS due) AS moment;
+
+-- One task on hold that has failed %(worn)s times and rests now, with as many steps.
+INSERT INTO timeline_scheduledtask (id, run_id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at,
+    scheduled_at, anchor, definition_hash, payload, attempt, failures, lost, max_attempts, worker, error, fingerprint, awaits,
+    awaits_key, awaits_label, awaits_id, awaits_other, limit_key, slot, held_until, reason_code, reason, actor, created_at,
+    started_at, entity_label, entity_id)
+SELECT (lpad(to_hex(90000000), 12, '0') || '7' || substr(md5('worn'), 1, 19))::uuid, id, 'trial.remind', 'worn', 1, 'retryable',
+    4 * %(worn)s, 0, 'default', now(), now() + interval '5 minutes', '', '', '{}', %(worn)s, %(worn)s, 0, 2000, 'host:1',
+    'ValueError: refused', '', '', '', '', '', false, '', 0, '', 'in_doubt', '', '', now() - interval '9 days', now(),
+    entity_label, entity_id
+FROM timeline_timelinerun WHERE timeline = 'trial' AND entity_id = '7';
+INSERT INTO timeline_logentry (task_id, seq, at, from_state, to_state, attempt, actor, reason_code, reason, detail)
+SELECT id, 4 * (n - 1) + step, now() - (%(worn)s - n) * interval '10 minutes' + step * interval '1 second', was, becomes, n, '',
+    CASE WHEN step < 4 THEN '' WHEN n < %(worn)s THEN 'error' ELSE 'in_doubt' END, '', CASE WHEN step < 4 THEN '{}'
+    ELSE jsonb_build_object('error', jsonb_build_object('class', 'ValueError', 'message', 'refused ' || n,
+        'traceback', repeat('  File "refusing.py", line 1' || chr(10), 100))) END
+FROM timeline_scheduledtask CROSS JOIN generate_series(1, %(worn)s) n CROSS JOIN (VALUES (1, 'retryable', 'available'),
+    (2, 'available', 'pending'), (3, 'pending', 'active'), (4, 'active', 'retryable')) AS told (step, was, becomes)
+WHERE occurrence = 'worn';
+INSERT INTO timeline_step (origin, name, attempt, kind, recorded_at, seconds, digest, code, result)
+SELECT id, 'step ' || n, n, CASE WHEN n < %(worn)s THEN 'done' ELSE 'begun' END,
+    now() - (%(worn)s - n) * interval '10 minutes' + interval '3 seconds', 0.1, '', '', jsonb_build_object('said', repeat('x', 5000))
+FROM timeline_scheduledtask CROSS JOIN generate_series(1, %(worn)s) n WHERE occurrence = 'worn';
+
 -- %(bookings)s runs of a machine, in many states, with what led there.
 INSERT INTO portal_booking (reference, name, email, latest_hour, offers, slot, hold, has_documents, has_paid, search_until,
     created_at, state)
@@ -148,7 +182,7 @@ SELECT endpoint.id, gen_random_uuid(), 'booking.BOOKED', '', '{"type": "booking.
     at + interval '3 days', CASE WHEN state <> 'waiting' THEN at END, '', 'portal.booking', n::text, 200
 FROM timeline_webhooks_endpoint endpoint CROSS JOIN generate_series(1, %(deliveries)s / 8) n
 CROSS JOIN LATERAL (SELECT now() - n * interval '1 minute' AS at, CASE WHEN n %% 50 = 0 THEN 'failed' WHEN n < 5 THEN 'waiting'
-    ELSE 'delivered' END AS state) told;
+    ELSE 'delivered' END AS state) told ORDER BY n DESC;
 INSERT INTO timeline_webhooks_attempt (delivery_id, number, at, duration_ms, status, answer, error)
 SELECT id, 1, created_at, 20, 200, 'ok', '' FROM timeline_webhooks_delivery;
 INSERT INTO timeline_worker (worker, seen_at) SELECT 'host:' || n, now() FROM generate_series(1, 20) n;

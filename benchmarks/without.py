@@ -54,6 +54,7 @@ LEFT_OUT: Final = {
     "test_planted.py": "plants faults in all features",
     "test_prose.py": "texts about the whole",
     "test_public.py": "public names of all features",
+    "test_reasons.py::TestSentences::test_are_there_for_every_code_that_is_not_others_to_explain": "codes of all features",
     "test_release.py": "builds the package",
     "test_reliability.py": "a page that names tests of all features",
     "test_tutorial.py": "does the lessons word for word",

@@ -67,6 +67,7 @@ POLICY = [
     "may_hold",
     "may_apply",
     "visible_bulk_actions",
+    "customer_page",
     "calendar_key",
 ]
 OF_SETTINGS = "All settings are in one dict, `TIMELINE`. An unknown name is an error at start."

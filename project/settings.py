@@ -118,7 +118,7 @@ STORAGES = {
 }
 
 QUEUE_PREFIX = os.environ.get("QUEUE_PREFIX", "parley")
-TIMELINE: dict[str, object] = {"QUEUE_PREFIX": QUEUE_PREFIX}
+TIMELINE: dict[str, object] = {"QUEUE_PREFIX": QUEUE_PREFIX, "POLICY": "project.policy.Policy"}
 if "DEMO_CLOCK" in os.environ:
     # A day passes in seconds, so the worker looks more often.
     # Workers are killed, so they are missed soon.

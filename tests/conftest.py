@@ -180,7 +180,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 @pytest.fixture(autouse=True)
 def _without_the_others() -> Iterator[None]:
     """Let only tests that ask for the demo's billing, which starts by the clock, its bookings and Django's tasks know them."""
-    aside = ("project.billing.", "project.portal.", "timeline.django_tasks.")
+    aside = ("project.billing.", "project.portal.", "timeline.django_tasks.", "timeline.ojs.")
     others = [known.cls for known in registry if not known.cls.__module__.startswith(aside)]
     with only_timelines(*others):
         yield

@@ -11,6 +11,9 @@ from tests.settings import INSTALLED_APPS, TIMELINE_WEBHOOKS
 INSTALLED_APPS = [
     *[name for name in INSTALLED_APPS if name != "project.billing"],
     "tests.features.limits.narrow",  # of limits
+    "tests.features.machines.moving",  # of machines
+    "tests.features.on_failure.failing",  # of on_failure
+    "tests.features.sleep.naps",  # of sleep
 ]
 
 CELERY_BROKER_URL = os.environ.get("TEST_BROKER_URL", "")

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from contextlib import contextmanager
+from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 from django.apps import apps as all_apps
 from django.core.exceptions import ImproperlyConfigured
 
 from timeline import Timeline, after, each_of, hooks, task
+from timeline import features as package
+from timeline.definition.options import TaskOptions
 from timeline.exceptions import DefinitionError
 from timeline.features import FEATURES
 from timeline.hooks import Hooks, Rules, around
 from timeline.otel.hooks import HOOKS as OTEL
+
+ROOT = Path(__file__).resolve().parent.parent
 
 SHOP = """
 class Shop(Timeline):
@@ -60,6 +68,18 @@ def module(monkeypatch, tmp_path):
     yield make
     for name in [name for name in sys.modules if name.startswith("timeline.features.tides")]:
         del sys.modules[name]
+
+
+class TestFeatures:
+    def test_have_a_floor_for_each_of_their_files(self):
+        [floors, *_others] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+        named = {room for floor in floors["layers"] for room in re.findall(r"features[.\w]+", floor)}
+        found = [one for one in walk_packages(package.__path__, "timeline.features.") if not one.ispkg]
+
+        assert named == {one.name.removeprefix("timeline.") for one in found}
+
+    def test_have_options_that_type_checkers_know(self):
+        assert dict(hooks.rules().options).keys() <= TaskOptions.__optional_keys__
 
 
 class TestHooks:

@@ -14,6 +14,7 @@ from timeline import Timeline, hooks, task
 from timeline.exceptions import DefinitionError
 from timeline.features import FEATURES
 from timeline.models import ScheduledTask
+from timeline.reading.reason_texts import is_of_the_system
 from timeline.shortcuts import schedule
 from timeline.testing import StoryClock, only_timelines
 
@@ -77,10 +78,11 @@ class TestCooldown:
                 schedule("digest.mail", whose, at=begun + timedelta(hours=number), key=str(number))
             clock.advance(hours=2)
             again = ScheduledTask.objects.get(occurrence="1")
-            before = (again.state, again.scheduled_at, again.reason)
+            before, told = (again.state, again.scheduled_at, again.reason), is_of_the_system(again)
             clock.advance(days=1)
             again.refresh_from_db()
 
         assert before == ("retryable", begun + DAY, "it was done a short while ago")
+        assert told
         assert (again.state, again.attempt, again.failures) == ("completed", 2, 0)
         assert ScheduledTask.objects.get(occurrence="2").finished_at == begun + timedelta(hours=2)

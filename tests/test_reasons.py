@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from pkgutil import walk_packages
 
 import pytest
 from django.utils import translation
 
-from timeline import RetryAfter, reasons
+from timeline import RetryAfter, features, reasons
+from timeline.hooks import hooks
 from timeline.lifecycle import ReasonCode, State
-from timeline.reasons import SENTENCES
+from timeline.reasons import SENTENCES, Sentence
 
-# A value for each placeholder there is.
+# Those of the core, and of features.
+ALL = [*SENTENCES.values(), *hooks().sentences]
+NAMES = [sentence.name for sentence in ALL]
+
+# Values for placeholders that are no text. Any other has its own name.
 VALUES = {
-    "anchor": "ends_at",
     "at": datetime(2026, 1, 5, 10, 30, tzinfo=UTC),
-    "code": "error",
     "delay": timedelta(minutes=5),
-    "done": "upload",
-    "error": "shop.PortalTimeout",
-    "event": "order.paid",
-    "entity": "testapp.order 7",
-    "events": "order.paid order.closed",
-    "hours": "mon-fri 09:00-17:00",
     "first": datetime(2026, 1, 5, 2, 0, tzinfo=UTC),
-    "label": "shop.client",
-    "name": "promo",
     "last": datetime(2026, 1, 7, 2, 0, tzinfo=UTC),
-    "occurrence": "batch 7",
-    "run": "2026-01-05T02:00Z",
     "state": State.DISCARDED,
-    "states": "AUTHENTICATING",
-    "step": "send",
-    "task": "remind",
     "timeout": timedelta(seconds=1.5),
-    "value": "9001-01-01",
-    "wanted": "shop.customer",
-    "what": "testapp.order 7",
-    "whose": "payment",
-    "worker": "host-1",
 }
 
 # Beside these stand only texts of people, of handlers and of errors.
@@ -46,19 +33,27 @@ FREE = {ReasonCode.OPERATOR, ReasonCode.HANDLER, ReasonCode.GUARD, ReasonCode.UN
 
 
 def said(sentence):
-    return sentence(**{name: VALUES[name] for name in sentence.gaps})
+    return sentence(**{name: VALUES.get(name, f"<{name}>") for name in sentence.gaps})
 
 
 class TestSentences:
     def test_are_there_for_every_code_that_is_not_others_to_explain(self):
-        assert {sentence.code for sentence in SENTENCES.values()} - FREE == set(ReasonCode) - FREE
+        assert {sentence.code for sentence in ALL} - FREE == set(ReasonCode) - FREE
 
     def test_have_a_name_each(self):
         made = [value for value in vars(reasons).values() if isinstance(value, reasons.Sentence)]
 
         assert len(made) == len(SENTENCES) > 20
+        assert len(set(NAMES)) == len(ALL)
 
-    @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+    def test_of_features_are_all_told(self):
+        """A sentence that no ``HOOKS`` names would be told in English only."""
+        modules = [import_module(found.name) for found in walk_packages(features.__path__, "timeline.features.")]
+        made = {value.name for module in modules for value in vars(module).values() if isinstance(value, Sentence)}
+
+        assert made <= set(NAMES)
+
+    @pytest.mark.parametrize("sentence", ALL, ids=NAMES)
     def test_can_be_told_in_german_with_every_value(self, sentence):
         reason = said(sentence)
 
@@ -66,17 +61,17 @@ class TestSentences:
             told = sentence.told(reason.said or {})
         assert told != reason.text
         assert "%(" not in told
-        for name in sentence.gaps - {"at", "first", "last", "state", "delay", "timeout"}:
-            assert VALUES[name] in told
+        for name in sentence.gaps - VALUES.keys():
+            assert f"<{name}>" in told
 
-    @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+    @pytest.mark.parametrize("sentence", ALL, ids=NAMES)
     def test_are_told_in_english_as_they_are_written(self, sentence):
         reason = said(sentence)
 
         assert reason.code is sentence.code
         assert sentence.told(reason.said or {}) == reason.text
 
-    @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+    @pytest.mark.parametrize("sentence", ALL, ids=NAMES)
     def test_are_written_in_english_whatever_the_language(self, sentence):
         with translation.override("de"):
             in_german = said(sentence)

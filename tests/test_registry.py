@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from project.accounts.timelines import Trial
-from timeline.definition import Timeline, created, task
+from timeline.definition import Definition, Timeline, created, task
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
 from timeline.registry import Registry, registry
 from timeline.signals import registered
@@ -331,3 +331,36 @@ class TestRegisterAbstract:
 
         with pytest.raises(DefinitionError, match="Base: is abstract"):
             Registry().register(Base)
+
+
+class Outside(Timeline, abstract=True):
+    """Whose tasks workers of others run."""
+
+    name = "outside"
+    _elsewhere = True
+
+    @classmethod
+    def _when_lost(cls, write, *, now):
+        return (write, now)
+
+
+class TestElsewhere:
+    @pytest.fixture
+    def known(self):
+        Outside.definition = Definition(
+            cls=Outside, name="outside", label="", starts_on=(), exits={}, tasks={}, steps={}, shadow=False
+        )
+        known = Registry()
+        known.register(Outside)
+        known.register(Sweep)
+        return known
+
+    def test_has_tasks_of_any_name_that_no_worker_of_ours_takes(self, known):
+        assert known.task_keys() == ["sweep.sweep"]
+        assert known.elsewhere() == ["outside."]
+        assert [known.is_elsewhere(key) for key in ("outside.any", "sweep.sweep", "gone.any")] == [True, False, False]
+
+    def test_says_what_becomes_of_a_lost_attempt(self, known):
+        told = [known.when_lost(key, "write", now="now") for key in ("outside.any", "sweep.sweep", "gone.any")]
+
+        assert told == [("write", "now"), "write", "write"]

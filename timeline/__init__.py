@@ -9,6 +9,7 @@ from timeline.definition import (
     WORKING,
     Limit,  # of limits
     Machine,
+    Passage,
     Retry,
     StepContext,
     Then,
@@ -23,6 +24,7 @@ from timeline.definition import (
     never,
     step,
     task,
+    to,
     weekly,
 )
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError, TransitionNotAllowed
@@ -41,6 +43,7 @@ __all__ = [
     "Discard",
     "Limit",  # of limits
     "Machine",
+    "Passage",
     "Retry",
     "RetryAfter",
     "StepContext",
@@ -65,6 +68,7 @@ __all__ = [
     "on",
     "step",
     "task",
+    "to",
     "wait_for",
     "weekly",
     "window",

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from timeline.lifecycle import Reason
     from timeline.models import ScheduledTask, TimelineRun
     from timeline.planning.answers import TaskOutlook
+    from timeline.reasons import Sentence
     from timeline.store.changes import Write
     from timeline.store.poll_queries import Signed
 
@@ -103,7 +104,13 @@ class Poll:
 
 
 class Source(Protocol):
-    """Where tasks come from that cannot be had by kind and priority alone."""
+    """
+    Where tasks come from that cannot be had by kind and priority alone. ``has``: whether a task comes from here alone; asked
+    of each task, in C.
+    """
+
+    @property
+    def has(self) -> Callable[[ScheduledTask], object]: ...
 
     def claim(self, *, limit: int, now: datetime, using: str) -> list[ClaimedBatch]:
         """Claim available tasks, at most so many of a kind."""
@@ -197,6 +204,7 @@ class Hooks:
         releases: Guarded by writes. Change outcomes before anything is locked.
         decisions: Change outcomes that are not plain, under the locks of entities and runs.
         follows: Write what follows from outcomes that were written; give the ids of runs that changed by it.
+        discards: Told of tasks that were discarded, in that transaction.
         still_open: Of tasks that have ended: kinds of which others are still open, so that nothing follows yet.
 
     Rows:
@@ -213,6 +221,8 @@ class Hooks:
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
         relabels: Change what names entities by the old label of a model: (old, new, ``using``). Before any task is locked.
         blanks: Rows about entities, by model, with what their columns become when an entity is erased.
+        functions: Functions that its statements call, kept in databases that have such: its name (without ``timeline_``), and
+            what makes the text, given ``using``; None: that is in ``function_<name>`` among the statements.
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
     Looking on (``Around``: a context manager, entered before something is done, and left after it):
@@ -227,8 +237,15 @@ class Hooks:
         posted: Told of webhooks whose answers are written: deliveries as they were claimed, each with its answer.
 
     Reading:
+        sentences: What the feature says of why a task came to where it is; told to people in their language.
         hindrances: See ``Hindrance``.
+        origins: Lines on what a task belongs to, such as the state of its run, for its story; given the task and ``now``.
+        asks: What waits for a person, beside dead letters and what rests: a name in ``Waiting`` and the rows, in the order of
+            the index that finds them. Given the tasks that the reader sees, whether they see all ``runs`` and ``holds``,
+            and ``now``.
         explains: Lines about a task that is due and waits, or that has ended.
+        troubles: What is wrong beside tasks, in sentences, for health and the doctor; given ``now``, ``using`` and whether
+            the database ``is_polled``. Nothing is asked where the feature is not used.
         inventories: Of definitions, what the inventory says of their tasks: key → fields of ``TaskEntry``.
     """
 
@@ -254,6 +271,7 @@ class Hooks:
     releases: tuple[Guarded[Callable[[Sequence[Write]], Sequence[Write]]], ...] = ()
     decisions: tuple[Callable[..., Sequence[Write]], ...] = ()
     follows: tuple[Callable[..., Set[UUID]], ...] = ()
+    discards: tuple[Callable[..., object], ...] = ()
     still_open: tuple[Callable[..., set[Kind]], ...] = ()
 
     columns: tuple[Guarded[Callable[[str, Task[Any, ..., Any]], Mapping[str, Any]]], ...] = ()
@@ -269,6 +287,7 @@ class Hooks:
     redrives: tuple[Callable[..., None], ...] = ()
     relabels: tuple[Callable[..., None], ...] = ()
     blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
+    functions: tuple[tuple[str, Callable[[str], str] | None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
     emits: tuple[Around, ...] = ()
@@ -280,8 +299,12 @@ class Hooks:
     polled: tuple[Callable[..., None], ...] = ()
     posted: tuple[Callable[..., None], ...] = ()
 
+    sentences: tuple[Sentence, ...] = ()
     hindrances: tuple[Hindrance, ...] = ()
+    origins: tuple[Callable[..., Iterator[str]], ...] = ()
+    asks: tuple[Callable[..., Iterator[tuple[str, QuerySet[Any]]]], ...] = ()
     explains: tuple[Callable[..., Iterator[str]], ...] = ()
+    troubles: tuple[Callable[..., Iterator[str]], ...] = ()
     inventories: tuple[Callable[..., Mapping[str, Mapping[str, object]]], ...] = ()
 
 

@@ -407,6 +407,20 @@ class TimelinePolicy:
         """
         return str(getattr(user, "password", "") or "")
 
+    def customer_page(self, user: User, entity: Model) -> str:  # noqa: ARG002 (for those who answer otherwise)
+        """
+        Say where the site shows people what is ahead of them: staff are led there from the page of an entity in the admin, to
+        see what the customer sees.
+
+        Args:
+            user: Of the request. A page that lets whoever opens it act as the customer is for few.
+            entity: An instance that the user may look at.
+
+        Returns:
+            An address, ``/my/42/``. Empty, as here: there is no such page, or it is not for this user.
+        """
+        return ""
+
     def visible_bulk_actions(self, bulk_actions: BulkActionQuerySet, user: User) -> BulkActionQuerySet:
         """
         Narrow bulk actions down to those the user may see, with who asked and why: their own, and for staff who may view tasks,

@@ -21,9 +21,12 @@ from timeline.lifecycle import Reason, ReasonCode
 from timeline.timing import in_utc, told_time
 
 
-def _(text: str) -> str:
+def gettext_noop(text: str) -> str:
     """Mark a sentence for translators. Django's own would read the settings, which a class can be declared without."""
     return text
+
+
+_ = gettext_noop
 
 
 _MOMENTS: Final = frozenset({"at", "first", "last"})
@@ -109,13 +112,7 @@ WITHOUT_ZONE: Final = Sentence(
     _("%(anchor)s: has no time zone. Give an aware datetime, e.g. timezone.make_aware(value)."),
 )
 
-# Of what is bound to a state of a machine.
-STATE_LEFT: Final = Sentence("state_left", ReasonCode.STATE, _("its run is not in %(states)s any more"))
-DEADLINE_STANDS: Final = Sentence(
-    "deadline_stands",
-    ReasonCode.MOVED,
-    _("its state was entered again by somebody whom the machine asks: it is due as before"),
-)
+# Of a task of a state that only other code has.
 STATE_UNKNOWN: Final = Sentence(
     "state_unknown", ReasonCode.DEFINITION, _("its run is in %(state)s, which the table of this code does not have")
 )
@@ -126,9 +123,6 @@ LABEL_UNKNOWN: Final = Sentence(
     ReasonCode.DEFINITION,
     _("it is about %(label)s, and its timeline about %(wanted)s: timeline_relabel gives rows the new name of a model"),
 )
-
-# Of a task whose error is an answer.
-ANSWERED: Final = Sentence("answered", ReasonCode.THEN, _("%(error)s was raised, which means %(event)s"))
 
 MOVED: Final = Sentence("moved", ReasonCode.MOVED, _("its anchor (%(anchor)s) or its schedule changed"))
 
@@ -151,9 +145,6 @@ OCCURRENCE_ENDED: Final = Sentence(
 )
 PREDECESSOR_UNPLANNED: Final = Sentence("predecessor_unplanned", ReasonCode.PREDECESSOR, _("%(task)s has no schedule"))
 
-# Of what an earlier attempt fanned out.
-FANNED_OUT_ANEW: Final = Sentence("fanned_out_anew", ReasonCode.SUPERSEDED, _("%(task)s has fanned out anew"))
-
 # Of a task that keeps no run open.
 RUN_HAS_ENDED: Final = Sentence("run_has_ended", ReasonCode.RUN_ENDED, _("nothing else was left of its run"))
 
@@ -163,34 +154,7 @@ PASSED: Final = Sentence("passed", ReasonCode.EXPIRED, _("its time had passed be
 OUTSIDE: Final = Sentence("outside", ReasonCode.GUARD, _("its time is outside of %(hours)s"))
 TOO_LATE: Final = Sentence("too_late", ReasonCode.EXPIRED, _("too late: it was to run before %(at)s"))
 
-SLOTS_PASSED: Final = Sentence(
-    "slots_passed",
-    ReasonCode.EXPIRED,
-    _("passed over, as nobody was there to see its time: all from %(first)s to %(last)s"),
-)
-NO_CLOCK: Final = Sentence("no_clock", ReasonCode.SUPERSEDED, _("no clock starts this timeline any more"))
-OVERLAPS: Final = Sentence("overlaps", ReasonCode.OVERLAP, _("the run %(run)s of this timeline is still open"))
-
-BEHIND: Final = Sentence("behind", ReasonCode.WAITING, _("waits for the run %(run)s of this timeline to end"))
-ENDED_BEFORE: Final = Sentence("ended_before", ReasonCode.EVENT, _("the run %(run)s of this timeline has ended"))
-
-# Of what waits for an event, and of the event that ends that.
-WAITS_FOR: Final = Sentence("waits_for", ReasonCode.WAITING, _("waits for %(events)s until %(at)s"))
-CAME: Final = Sentence("came", ReasonCode.EVENT, _("%(event)s came"))
-
-# The same of another entity than the task's own.
-WAITS_FOR_OTHER: Final = Sentence(
-    "waits_for_other", ReasonCode.WAITING, _("waits for %(events)s of %(entity)s until %(at)s")
-)
-WAITS_FOR_NOBODY: Final = Sentence(
-    "waits_for_nobody",
-    ReasonCode.WAITING,
-    _("waits until %(at)s: there is no %(whose)s yet that %(events)s could come to"),
-)
-CAME_OF: Final = Sentence("came_of", ReasonCode.EVENT, _("%(event)s of %(entity)s came"))
-AWAITED_DELETED: Final = Sentence(
-    "awaited_deleted", ReasonCode.EVENT, _("%(entity)s was deleted, for whose event it waited")
-)
+# Of what waits for an event of another entity than the task's own.
 AWAITS_ANOTHER: Final = Sentence("awaits_another", ReasonCode.EVENT, _("its %(whose)s is another one now"))
 
 WORKER_SILENT: Final = Sentence(
@@ -206,44 +170,17 @@ TURN_ENDED: Final = Sentence(
     "turn_ended", ReasonCode.RELEASED, _("an error ended the worker's turn before it got to it")
 )
 
-# Of what is, or was, on hold. Whoever made the hold may have written what not everybody is to read: that is not repeated here.
-ON_HOLD: Final = Sentence("on_hold", ReasonCode.HOLD, _("%(what)s has been on hold since %(at)s"))
-SHIFTED: Final = Sentence("shifted", ReasonCode.MOVED, _("%(what)s was on hold from %(first)s to %(last)s"))
-DUE_ON_HOLD: Final = Sentence(
-    "due_on_hold", ReasonCode.EXPIRED, _("it was due while %(what)s was on hold, from %(first)s to %(last)s")
-)
-
 TOO_LONG: Final = Sentence("too_long", ReasonCode.TIMEOUT, _("it took longer than %(timeout)s"))
 # As the error says it.
 RETRY_ASKED_FOR: Final = Sentence("retry_asked_for", ReasonCode.RETRY_AFTER, _("asked to be retried in %(delay)s"))
 IN_SHADOW: Final = Sentence("in_shadow", ReasonCode.SHADOW, _("would have run"))
 
-# A task with steps rests, until the code fits to what is recorded or somebody decides.
+# A task with steps rests until somebody decides.
 STEP_IN_DOUBT: Final = Sentence(
     "step_in_doubt", ReasonCode.IN_DOUBT, _("step %(step)s was begun and may have happened; somebody has to decide")
 )
-STEP_CHANGED: Final = Sentence(
-    "step_changed", ReasonCode.DEFINITION, _("the code has changed: step %(step)s was done with other arguments")
-)
-STEP_LEFT_OUT: Final = Sentence(
-    "step_left_out",
-    ReasonCode.DEFINITION,
-    _("the code has changed: it comes to step %(step)s without %(done)s, which is done"),
-)
-STEP_GONE: Final = Sentence(
-    "step_gone", ReasonCode.DEFINITION, _("the code has changed: there is no step %(done)s any more, which is done")
-)
-STEP_ERASED: Final = Sentence(
-    "step_erased", ReasonCode.DEFINITION, _("what step %(step)s returned was erased; somebody has to decide")
-)
-STEPS_IN_SHADOW: Final = Sentence(
-    "steps_in_shadow", ReasonCode.DEFINITION, _("its timeline is in shadow, and some of its steps are done")
-)
-STEPS_GONE: Final = Sentence(
-    "steps_gone", ReasonCode.DEFINITION, _("the code has changed: it takes no such steps any more, and some are done")
-)
 
-# Name → sentence: all of the above.
+# Name → sentence: all of the above. Features have others: ``Hooks.sentences``.
 SENTENCES: Final[Mapping[str, Sentence]] = {
     known.name: known for known in list(globals().values()) if isinstance(known, Sentence)
 }

@@ -19,6 +19,8 @@ from timeline.signals import registered
 from timeline.timing import When
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import Model
 
 
@@ -125,11 +127,16 @@ class Registry:
         return definition, definition.tasks[name]
 
     def told(self, task_key: str) -> tuple[str, str]:
-        """A task for people: title and first paragraph of its docstring; either may be empty, both are for an unknown task."""
+        """
+        A task for people: title and first paragraph of its docstring; either may be empty, both are for an unknown task. A
+        timer is called as its event.
+        """
         timeline, _dot, name = task_key.partition("#")[0].partition(".")
         definition = self._definitions.get(timeline)
         task = definition.tasks.get(name) if definition is not None else None
-        return (task.title, "" if task.is_timer else task.doc) if task is not None else ("", "")
+        if definition is None or task is None:
+            return "", ""
+        return (definition.title_of(task.when.tells), "") if task.is_timer and task.when else (task.title, task.doc)
 
     def titled(self, task_key: str) -> str:
         """A task for people: its title, followed by its key; without a title, only the key."""
@@ -137,7 +144,7 @@ class Registry:
         return f"{title} ({task_key})" if title else task_key
 
     def title_in(self, timeline: str, name: str) -> str:
-        """What people call an event, a state or an exit of a timeline; empty: it has no title, or is not known here."""
+        """What people call an event, state, exit or condition of a timeline; empty: it has no title, or is not known here."""
         definition = self._definitions.get(timeline)
         return definition.title_of(name) if definition is not None else ""
 
@@ -155,6 +162,20 @@ class Registry:
         """What lets this process know the task again, where its timeline says that; empty: the code has to declare it."""
         definition = self._definitions.get(task_key.partition(".")[0])
         return "" if definition is None else definition.cls._brought_back_by()
+
+    def elsewhere(self) -> list[str]:
+        """How the keys of tasks begin that workers of others run. No worker of ours takes one: ``task_keys`` has none."""
+        return sorted(f"{name}." for name, known in self._definitions.items() if known.cls._elsewhere)
+
+    def is_elsewhere(self, task_key: str) -> bool:
+        """Whether workers of others run tasks of this key."""
+        definition = self._definitions.get(task_key.partition(".")[0])
+        return definition is not None and definition.cls._elsewhere
+
+    def when_lost(self, task_key: str, write: Any, *, now: datetime) -> Any:
+        """What the timeline of a task makes of a lost attempt, given what the rescuer would write."""
+        definition = self._definitions.get(task_key.partition(".")[0])
+        return write if definition is None else definition.cls._when_lost(write, now=now)
 
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would not enter the handler of this key, since its timeline is in shadow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from smtplib import SMTPRecipientsRefused
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from django.core.mail import send_mail
 from django.utils import timezone
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from project.accounts.models import User
 
 logger = logging.getLogger(__name__)
+
+
+class Sent(TypedDict):
+    """What was sent, as a task keeps it: *what was in the mail* has an answer on its page. The welcome has a key in it."""
+
+    to: str
+    subject: str
+    text: str
 
 
 class MailRefused(OSError):
@@ -30,28 +38,31 @@ def send_welcome(user: User, link: str) -> bool:
     return True
 
 
-def send_reminder(user: User) -> None:
+def send_reminder(user: User) -> Sent:
     """The trial is about to end."""
     ends = date_format(timezone.localtime(user.trial_ends_at), "j F Y")
-    _send(user, "Your trial ends soon", f"The trial for {user.website} ends on {ends}. Configure payment to go on.")
+    return _send(
+        user, "Your trial ends soon", f"The trial for {user.website} ends on {ends}. Configure payment to go on."
+    )
 
 
-def send_expired(user: User) -> None:
+def send_expired(user: User) -> Sent:
     """The trial has ended."""
-    _send(
+    return _send(
         user, "Your trial has ended", f"The chat on {user.website} is switched off. Configure payment to switch it on."
     )
 
 
-def send_still_in_use(user: User) -> None:
+def send_still_in_use(user: User) -> Sent:
     """The script still calls."""
     text = f"The trial is over, but {user.website} still calls the chat. Configure payment, or take the script out."
-    _send(user, "Your website still calls the chat", text)
+    return _send(user, "Your website still calls the chat", text)
 
 
-def _send(user: User, subject: str, text: str) -> None:
+def _send(user: User, subject: str, text: str) -> Sent:
     try:
         send_mail(subject, text, None, [user.email])
     except SMTPRecipientsRefused as error:
         [(code, said)] = error.recipients.values()  # By the address as it was sent, which may be written otherwise.
         raise MailRefused(f"No mail is taken for {user.email}: {said.decode(errors='replace')} ({code})") from error
+    return Sent(to=user.email, subject=subject, text=text)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.formats import date_format
 
 from project.accounts.models import User
+from timeline.features.holds.reading import HeldTask, waits_of
 from timeline.lifecycle import FINAL, ReasonCode, State
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, ref_of
 from timeline.reading.explanation import why
 from timeline.reading.masks import masked, without_people
-from timeline.reading.outlook import foreseen
+from timeline.reading.outlook import Outlook, foreseen
 
 TITLES: Final = {
     "trial.remind": "We remind you that the trial ends soon",
@@ -48,12 +50,14 @@ class Item:
         at: When it ended, is due, or is expected.
         state: A state, or ``foreseen``.
         note: Why it is so; may be empty.
+        is_held: Whether it waits though it is due, or will be.
     """
 
     title: str
     at: datetime | None
     state: str
     note: str
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,40 @@ class Page:
 def present(user: User, *, now: datetime) -> Page:
     """Put a customer's page together."""
     tasks = list(ScheduledTask.objects.for_entity(user).in_order())
-    ahead = [_row(task) for task in tasks if task.state not in FINAL]
-    for item in foreseen(entity=user, now=now, using=DEFAULT_DB_ALIAS):
+    outlooks = [(item, _as_task(user, item, now)) for item in foreseen(entity=user, now=now, using=DEFAULT_DB_ALIAS)]
+    open_ones = [task for task in tasks if task.state not in FINAL]
+    waits = waits_of([*open_ones, *(task for _item, task in outlooks)], using=DEFAULT_DB_ALIAS)
+    ahead = [_waiting(_row(task), waits.get(task.pk)) for task in open_ones]
+    for item, task in outlooks:
         note = f"Follows {item.why.replace('expire completes', 'the trial has ended')}, if it does."
-        ahead.append(Item(_title(item.task_key), item.expected_at, "foreseen", note))
+        row = Item(_title(item.task_key), item.expected_at, "foreseen", note)
+        ahead.append(_waiting(row, waits.get(task.pk)))
     # What is foreseen at the same moment as its predecessor comes after it.
     ahead.sort(key=lambda item: (item.at is None, item.at or now, item.state == "foreseen"), reverse=True)
     past = sorted((_row(task) for task in tasks if task.state in FINAL), key=lambda item: item.at or now)
     return Page(_status(user), max((user.trial_ends_at - now).days, 0), ahead, past[::-1])
+
+
+def _as_task(user: User, item: Outlook, now: datetime) -> ScheduledTask:
+    """What is foreseen, as the row that it will have: holds are asked about rows."""
+    ref = ref_of(user)
+    at = item.expected_at or now
+    return ScheduledTask(
+        task_key=item.task_key, entity_label=ref.label, entity_id=ref.id, scheduled_at=at, created_at=now
+    )
+
+
+def _waiting(item: Item, held: HeldTask | None) -> Item:
+    """Say of what is on hold until when it waits. Who decided that, and why, is for staff."""
+    if held is None or item.state == State.ACTIVE:
+        return item
+    if held.is_called_off:
+        note = "It waits, and will not be done."
+    elif held.until is None:
+        note = "It waits until our support lets it go on."
+    else:
+        note = f"It waits until {date_format(held.until, 'j F, H:i')} UTC."
+    return replace(item, at=held.comes_at or item.at, note=f"{note} {item.note}".strip(), is_held=True)
 
 
 def _status(user: User) -> str:
@@ -107,7 +137,7 @@ def _note(task: ScheduledTask) -> str:
     if task.reason_code == ReasonCode.MOVED:
         by_itself = without_people(task).reason  # Nothing is left where a person moved it.
         return "Moved, because the trial's end moved." if by_itself else "Moved by our support."
-    if task.state == State.COMPLETED and isinstance(task.result, dict):
+    if task.state == State.COMPLETED and isinstance(task.result, dict) and "in_use" in task.result:
         return "It still calls; we told you again." if task.result.get("in_use") else "It does not call any more."
     if note := _NOTES.get((task.state, task.reason_code)):
         return note

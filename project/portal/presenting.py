@@ -9,14 +9,16 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final
 
-from django.db.models import Min
+from django.db import DEFAULT_DB_ALIAS
 from django.utils.dateparse import parse_datetime
 from django.utils.formats import date_format
 from django.utils.functional import Promise
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from project.portal.models import Booking
 from project.portal.states import ENDS, FOR_OPERATORS, S
+from timeline.features.holds.reading import HeldTask, waits_of
 from timeline.models import ScheduledTask, TimelineRun
 
 Text = str | Promise
@@ -88,6 +90,7 @@ class Page:
         words: Where it is.
         since: Since when.
         until: When something happens by itself; None: nothing is known to.
+        held: Until when it waits though something would happen, in words; empty: it does not.
         asks: What is asked of the applicant; empty: nothing.
         is_over: Whether it has ended.
         way: The states so far, the latest first.
@@ -99,23 +102,38 @@ class Page:
     asks: str
     is_over: bool
     way: list[Stop]
+    held: Text = ""
 
 
 def present(booking: Booking) -> Page | None:
-    """Say how a booking stands, in three queries; None: it has no run, as one that was made by hand."""
+    """Say how a booking stands, in four queries; None: it has no run, as one that was made by hand."""
     runs = TimelineRun.objects.for_entity(booking).filter(timeline="booking").order_by("-started_at", "-pk")
     if (run := runs.first()) is None or run.state_at is None:
         return None
     way = run.entries.order_by("-seq").values_list("to_state", "at")
-    ahead = ScheduledTask.objects.open().filter(run=run, task_key__startswith="booking.timer:")
+    ahead = list(ScheduledTask.objects.open().filter(run=run))
+    timers = [task.scheduled_at for task in ahead if task.task_name.startswith("timer:")]
+    waits = waits_of(ahead, using=run._state.db or DEFAULT_DB_ALIAS)
     return Page(
         words=words(run.state),
         since=run.state_at,
-        until=ahead.aggregate(until=Min("scheduled_at"))["until"],
+        until=min(timers, default=None),
+        held=_held(waits.values()),
         asks=ASKS.get(run.state, ""),
         is_over=run.state in ENDS,
         way=[Stop(words(state), at, _kind(state)) for state, at in _entered(way)],
     )
+
+
+def _held(waits: Iterable[HeldTask]) -> Text:
+    """Until when all waits that is on hold. Who decided that, and why, is for staff."""
+    ends = [held.until for held in waits]
+    if not ends:
+        return ""
+    known = [at for at in ends if at is not None]
+    if len(known) < len(ends):
+        return _("It waits until one of our people lets it go on.")
+    return format_lazy(_("It waits until {at} UTC."), at=date_format(max(known), "DATETIME_FORMAT"))
 
 
 def _entered(way: Iterable[tuple[str, datetime]]) -> Iterator[tuple[str, datetime]]:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from project.portal import client, models
 from project.portal.errors import BadLogin, Captcha, PortalError, SlotGone
+from project.portal.event_words import EVENT_WORDS
 from project.portal.models import Secret
 from project.portal.presenting import WORDS
 from project.portal.states import WORKING_ONES, S
@@ -31,7 +32,7 @@ class Booking(Machine):
     mirror = "state"
     table = TABLE
     working = WORKING_ONES
-    titles: ClassVar = WORDS
+    titles: ClassVar = {**WORDS, **EVENT_WORDS}
     timers: ClassVar = {
         "release.reached": at("opens_at"),
         "sla.release": on(S.AWAITING_RELEASE, days=2 * PACE),  # Where the portal has not said when it opens.

@@ -55,14 +55,14 @@ class TestHeld:
     @pytest.mark.parametrize("whole", [{}, {"queue": "mail"}, {"task": "sending.greet"}, {"timeline": "sending"}])
     def test_is_said_where_it_would_run_otherwise(self, operator, order, whole):
         """Whatever is on hold: it, its timeline, its queue, or the entity."""
-        assert "as things stand, it would run: only_if has_number" in page_of(operator, order)
+        assert "as things stand, it would run: only if has number" in page_of(operator, order)
 
         hold(**(whole or {"entity": order}), reason="a dispute")
 
         page = page_of(operator, order)
         assert f"<strong>{ENDLESS}</strong>" in page
         assert "as things stand, it would run" not in page
-        assert "without the hold, it would run: only_if has_number" in page
+        assert "without the hold, it would run: only if has number" in page
         assert f"scheduled – {ENDLESS}" in page  # In the picture.
 
     def test_is_said_with_its_end(self, operator, order, now):

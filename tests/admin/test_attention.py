@@ -16,6 +16,7 @@ from tests.admin.test_health import HEALTH, polled
 from tests.admin.test_people import Complaint
 from tests.admin.test_people_deciding import Refunding
 from tests.testapp.models import Order
+from timeline.admin import attention
 from timeline.lifecycle import State
 from timeline.models import Hold
 from timeline.shortcuts import emit
@@ -55,7 +56,10 @@ def titles(page):
 
 class TestPage:
     def test_says_that_all_is_well_only_where_nothing_waits(self, boss, make_task, now):
-        assert "All is well. Looked at 09:00." in text_of(boss.get(ATTENTION))
+        page = text_of(boss.get(ATTENTION))
+        assert "All is well. Looked at 09:00." in page
+        assert "What was looked at: Waiting for people · Overdue · Failed for good · Steps in doubt" in page
+        assert " · On hold · Webhooks · How it is run." in page
 
         make_task(
             task_key="refunding.refund", state=State.DISCARDED, reason_code="error", finished_at=now - timedelta(9)
@@ -64,6 +68,30 @@ class TestPage:
         page = text_of(boss.get(ATTENTION))
         assert "All is well" not in page
         assert "1 thing waits for a person." in page
+
+    def test_does_not_say_it_has_looked_at_what_is_not_shown(self, person, browse):
+        page = text_of(browse(person("vera", "view_scheduledtask")).get(ATTENTION))
+
+        assert " · Failing now, will be tried again · How it is run." in page
+
+    def test_names_whom_failures_are_about_and_why_in_words(self, boss, about):
+        failed = {"state": State.DISCARDED, "reason_code": "worker_lost", "task_key": "refunding.refund"}
+        for _ in range(5):
+            about(Order.objects.create(), fingerprint="1" * 16, **failed)
+
+        page = text_of(boss.get(ATTENTION))
+
+        assert "5 tasks: its worker was lost<br>" in page
+        assert len(re.findall(r"order \d+</a>", page)) == 3
+        assert "and 2 more" in page
+
+    def test_says_that_there_are_others_where_it_has_not_counted_them(self, boss, about, monkeypatch):
+        monkeypatch.setattr(attention, "CONCERNED", 3)
+        failed = {"state": State.DISCARDED, "reason_code": "error", "task_key": "refunding.refund"}
+        for _ in range(5):
+            about(Order.objects.create(), fingerprint="1" * 16, **failed)
+
+        assert "and others" in text_of(boss.get(ATTENTION))
 
     def test_has_each_kind_of_what_waits_with_its_number(self, boss, make_task, now):
         for number in range(2):

@@ -22,6 +22,7 @@ from timeline.admin.entities import MAX_RUNS, MAX_SHOWN, Item
 from timeline.admin.entity_picture import LETTER, drawing
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.policy import TimelinePolicy
 from timeline.shortcuts import cancel, emit, hold, leave, start
 from timeline.testing import only_timelines
 
@@ -410,6 +411,37 @@ class TestDrawing:
         assert all(4 <= place <= 96 for place in [*places, drawn.now_x])
         assert 2 <= len(drawn.ticks) <= 8
 
+    def test_is_cut_before_what_is_far_away_so_that_what_is_near_can_be_told_apart(self, now):
+        near = [Item("a.b", now + timedelta(minutes=each), "completed", "completed", "") for each in (-12, -6, -1, 10)]
+        far = Item("a.over", now + timedelta(days=240), "scheduled", "scheduled", "")
+
+        drawn = drawing([*near, far], held_until=now + timedelta(days=500), now=now, zone=now.tzinfo)
+
+        places = [mark.x for mark in drawn.lanes[0].marks]
+        assert drawn.cut_x is not None
+        assert places == sorted(places)
+        assert places[-1] - places[0] > 60
+        assert max(*places, drawn.now_x) < drawn.cut_x
+        [mark] = drawn.lanes[1].marks
+        assert drawn.cut_x < mark.x < 96
+        assert mark.text == "in 7\xa0months, 3\xa0weeks"
+        assert mark.is_before
+        assert drawn.ticks[-1].text == f"{far.at:%Y-%m-%d}"
+        assert drawn.held_x + drawn.held <= 100
+
+    @pytest.mark.parametrize("days", [[25, 30], [-30, -5, 0.2, 25, 30], [-1, -0.5, 0.5, 3, 60, 61, 62, 63]])
+    def test_is_not_cut_where_much_is_far_away_or_nothing_very_far(self, now, days):
+        items = [Item("a.b", now + timedelta(days=each), "scheduled", "scheduled", "") for each in days]
+
+        assert drawing(items, now=now, zone=now.tzinfo).cut_x is None
+
+    def test_is_not_cut_where_a_span_was_asked_for(self, now):
+        items = [
+            Item("a.b", now + timedelta(minutes=each), "done", "", "") for each in (-12, -6, -1, 10, 60 * 24 * 240)
+        ]
+
+        assert drawing(items, span=timedelta(days=1), now=now, zone=now.tzinfo).cut_x is None
+
     @pytest.mark.parametrize("years", [0, 1, 100, 6000])
     def test_takes_any_span(self, now, years):
         items = [Item("a.b", now.replace(year=now.year + years), "scheduled", "scheduled", "")]
@@ -530,3 +562,28 @@ class TestItsOwnPage:
         about(order)
 
         assert "Its own page" not in text_of(operator.get(f"{ENTITY}?label=testapp.order&id={order.pk}"))
+
+
+class ShowsCustomers(TimelinePolicy):
+    """Has a page for each order, for those who may call off."""
+
+    def customer_page(self, user, entity):
+        return f"/orders/{entity.pk}/?a=1&b=2" if user.has_perm("timeline.cancel_scheduledtask") else ""
+
+
+class TestWhatTheCustomerSees:
+    @pytest.mark.parametrize("may_cancel", [True, False])
+    def test_is_where_the_policy_says(self, settings, person, browse, order, about, may_cancel):
+        settings.TIMELINE = {**settings.TIMELINE, "POLICY": "tests.admin.test_entity.ShowsCustomers"}
+        about(order)
+        eva = person("eva", "view_scheduledtask", *(["cancel_scheduledtask"] if may_cancel else []))
+
+        page = text_of(browse(eva).get(f"{ENTITY}?label=testapp.order&id={order.pk}"))
+
+        address = f'href="/orders/{order.pk}/?a=1&amp;b=2">What the customer sees</a>'
+        assert (address in page) == may_cancel
+
+    def test_is_nowhere_unless_it_says_so(self, operator, order, about):
+        about(order)
+
+        assert "What the customer sees" not in text_of(operator.get(f"{ENTITY}?label=testapp.order&id={order.pk}"))

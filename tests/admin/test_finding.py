@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils.translation import gettext_lazy
 
 from tests.admin.conftest import LIST, detail, text_of
 from tests.rows import NOW
@@ -15,6 +16,7 @@ from timeline.admin.user_pages import MOST
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import State
 from timeline.models import TimelineRun
+from timeline.reading.search import UNLIKE, rank
 from timeline.registry import registry
 from timeline.testing import only_timelines
 
@@ -41,6 +43,20 @@ class Shipping(Timeline):
     def ship(self, order): ...
 
 
+class Titled(Timeline):
+    """With titles in two languages."""
+
+    entity = "testapp.Order"
+    starts_on = "thing.began"
+    titles = {"thing.began": "It began"}
+
+    @task(title=gettext_lazy("Yes"))
+    def does(self, order): ...
+
+    @task(title="One does it, and no other")
+    def does_it(self, order): ...
+
+
 @pytest.fixture(autouse=True)
 def _known(clock):
     with only_timelines(Writing, Shipping):
@@ -60,6 +76,41 @@ class TestFind:
 
         assert answer.status_code == 302
         assert answer["Location"].endswith(f"?label=testapp.order&id={order.pk}")
+
+    def test_has_the_best_of_very_many_first(self, viewer):
+        for number in range(MOST + 10):
+            Order.objects.create(note=f"ada{number}")
+        best = Order.objects.create(note="Ada Lovelace")
+
+        [kind] = viewer.get(FIND, {"words": "ada"}).context["kinds"]
+
+        assert kind.is_cut
+        assert int(kind.hits[0].ref.id) == best.pk
+
+    def test_finds_what_pages_call_it_by_kind_and_id(self, viewer):
+        order = Order.objects.create(note="blue boots")
+
+        for words in (f"order {order.pk}", f"Order {order.pk}", f"testapp.order {order.pk}"):
+            answer = viewer.get(FIND, {"words": words})
+            assert answer["Location"].endswith(f"?label=testapp.order&id={order.pk}")
+
+    def test_finds_tasks_by_the_beginning_of_their_ids(self, viewer, about):
+        task = about(Order.objects.create(), 1)
+
+        answer = viewer.get(FIND, {"words": str(task.pk)[:23]})
+
+        assert answer["Location"] == detail(task)
+
+    def test_finds_titles_in_each_language_of_the_site(self, viewer, settings):
+        settings.LANGUAGES = [("en", "English"), ("de", "German")]
+        with only_timelines(Titled):
+            for words in ("Yes", "ja"):
+                assert "titled.does" in viewer.get(FIND, {"words": words})["Location"]
+
+    def test_finds_timelines_by_their_events_and_what_people_call_them(self, viewer):
+        with only_timelines(Titled):
+            for words in ("thing.began", "It began"):
+                assert "titled" in viewer.get(FIND, {"words": words})["Location"]
 
     def test_asks_twice_for_each_kind_and_once_for_all_else(self, viewer, person):
         """Four for who looks and may; two for each kind, by key and by words; what waits; and the time."""
@@ -248,3 +299,16 @@ class TestSearch:
 
         assert Robot.definition.search == ()
         assert "search" in Robot.definition.tasks
+
+
+class TestRank:
+    def test_puts_whole_words_before_beginnings_and_those_before_what_is_within(self):
+        names = ["canada", "ada2@example.com", "Miss Ada", "ada@example.com", "ada", "bob", "a d a of ada"]
+
+        assert sorted(names, key=lambda name: rank(name, "Ada"))[:2] == ["ada", "ada@example.com"]
+        assert rank("ada2@example.com", "ada") < rank("Miss Ada", "ada") < rank("canada", "ada") < UNLIKE
+        assert rank("bob", "ada") == UNLIKE
+
+    def test_takes_words_in_any_order(self):
+        assert rank("Remind that the trial ends", "trial remind") < UNLIKE
+        assert rank("Remind that the trial ends", "trial begin") == UNLIKE

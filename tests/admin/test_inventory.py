@@ -18,7 +18,7 @@ from timeline.features.recurring.verbs import NextBeginnings, recur
 from timeline.lifecycle import State
 from timeline.models import TimelineRun
 from timeline.policy import TimelinePolicy
-from timeline.shortcuts import emit
+from timeline.shortcuts import emit, hold, release
 from timeline.testing import only_timelines
 
 INVENTORY = reverse("admin:timeline_scheduledtask_inventory")
@@ -103,10 +103,35 @@ class TestAll:
             about(order, hours)
         about(order, 2, state=State.CANCELLED)
 
-        assert 'next task <time datetime="2026-03-01T14:00:00+00:00">Sun 2026-03-01 14:00</time>' in text_of(
-            operator.get(INVENTORY)
-        )
+        text = text_of(operator.get(INVENTORY))
+
+        assert "<strong>in 5 hours</strong>" in text
+        assert '<time datetime="2026-03-01T14:00:00+00:00">Sun 2026-03-01 14:00</time>' in text
         assert "next task 2026-03-01 14:00" in text_of(operator.get(CARE))
+
+    def test_has_what_runs_next_first_and_says_so_on_top_of_a_narrow_page(self, operator, about, order):
+        with only_timelines(Nightly, Care, Door):
+            emit("order.placed", order)
+            lines = operator.get(INVENTORY).context["lines"]
+            text = text_of(operator.get(INVENTORY))
+
+        assert [line.next is None for line in lines] == sorted(line.next is None for line in lines)
+        times = [line.next.at for line in lines if line.next]
+        assert len(times) > 1
+        assert times == sorted(times)
+        assert "a run by the clock" in text
+        assert text.index('<ul class="tl-nexts"') < text.index('<table class="tl-table tl-lines"')
+
+    def test_marks_what_is_on_hold_as_a_whole(self, operator, about, order):
+        about(order, 5)
+        held = hold(timeline="care", reason="a release")
+
+        assert {line.name for line in operator.get(INVENTORY).context["lines"] if line.is_held} == {"care"}
+
+        release(held)
+        hold(everything=True, reason="a release")
+        assert all(line.is_held for line in operator.get(INVENTORY).context["lines"])
+        assert 'in 5 hours</strong> <span class="tl-badge">on hold</span>' in text_of(operator.get(INVENTORY))
 
     def test_can_show_those_alone_that_a_clock_starts(self, operator):
         with only_timelines(Nightly, Care):

@@ -531,3 +531,24 @@ def test_a_character_that_no_database_takes_is_no_error(operator, about, order, 
 
     assert operator.get(LIST, {name: text}).status_code == 200
     assert operator.get(ENTITY, {"label": "testapp.order", "id": order.pk, name: text}).status_code in (200, 404)
+
+
+class TestSecondTry:
+    @pytest.mark.parametrize(
+        ("failed", "said"),
+        [
+            ({"failures": 1}, "completed at the second try"),
+            ({"lost": 1}, "completed at the second try"),
+            ({"failures": 2, "lost": 1}, "completed at try 4"),
+        ],
+    )
+    def test_is_told_of_what_failed_first(self, operator, about, order, failed, said):
+        row = about(order, state=State.COMPLETED, attempt=4, **failed)
+
+        assert said in text_of(operator.get(LIST, {"state": "completed"}))
+        assert said in text_of(operator.get(detail(row)))
+
+    def test_is_not_told_of_what_completed_at_once_however_often_it_rested(self, operator, about, order):
+        about(order, state=State.COMPLETED, attempt=4)
+
+        assert "completed at" not in text_of(operator.get(LIST, {"state": "completed"}))

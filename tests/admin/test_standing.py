@@ -207,10 +207,10 @@ class Abroad(Timeline):
 class TestStanding:
     def test_says_of_each_what_its_guards_say_now(self, order):
         assert told() == {
-            "thank": "as things stand, it would be cancelled: only_if (AND: ('paid', True))",
-            "remind": "as things stand, it would run: unless has_paid",
-            "dun": "as things stand, it would run: only_if (AND: ('paid', False)), unless has_paid",
-            "ask": "as things stand, nobody can say whether it runs: only_if cannot_be_asked cannot be asked",
+            "thank": "as things stand, it would be cancelled: only if (AND: ('paid', True))",
+            "remind": "as things stand, it would run: unless has paid",
+            "dun": "as things stand, it would run: only if (AND: ('paid', False)), unless has paid",
+            "ask": "as things stand, nobody can say whether it runs: only if cannot be asked cannot be asked",
             "close": None,
         }
 
@@ -218,7 +218,7 @@ class TestStanding:
         Order.objects.update(paid=True)
 
         assert told()["thank"].startswith("as things stand, it would run")
-        assert told()["remind"] == "as things stand, it would be cancelled: unless has_paid"
+        assert told()["remind"] == "as things stand, it would be cancelled: unless has paid"
 
     def test_asks_each_guard_once_and_keeps_nothing_that_it_writes(self, order):
         told()
@@ -271,7 +271,7 @@ class TestStanding:
                     cursor.execute("SHOW lock_timeout")
                     assert cursor.fetchone() == ("0",)
 
-        assert said == "as things stand, nobody can say whether it runs: only_if locks cannot be asked"
+        assert said == "as things stand, nobody can say whether it runs: only if locks cannot be asked"
 
     @pytest.mark.django_db(transaction=True)
     def test_takes_one_transaction_for_all_that_read(self, transactional_db, clock, django_assert_num_queries):
@@ -327,4 +327,4 @@ class TestStanding:
     def test_is_on_the_page(self, operator, order):
         text = text_of(page(operator, order))
 
-        assert "as things stand, it would run: unless has_paid" in text
+        assert "as things stand, it would run: unless has paid" in text

@@ -14,8 +14,8 @@ from tests.admin.conftest import ALL, detail, text_of
 from tests.admin.flaky import Flaky
 from tests.testapp.models import Order
 from timeline import Machine, never, on, task
-from timeline.lifecycle import FINAL, OPEN, WAITING, State
-from timeline.models import LogEntry, ScheduledTask
+from timeline.lifecycle import FINAL, OPEN, WAITING, ReasonCode, State
+from timeline.models import LogEntry, ScheduledTask, StepRecord
 from timeline.shortcuts import cancel, emit, hold, redrive, schedule, start
 from timeline.testing import only_timelines
 
@@ -103,9 +103,24 @@ class TestWhatItTells:
             "ValueError: IBAN DE89 is closed",
             "Traceback",
             "active → retryable",
-            "&quot;iban&quot;: &quot;DE89&quot;",
+            "<dt>iban</dt><dd>DE89</dd>",
         ):
             assert said in text
+
+    def test_its_result_by_its_parts_and_before_what_there_is_none_of(self, operator, about, order):
+        result = {"subject": "Your <trial>", "text": "one\ntwo", "sizes": [1, 2]}
+
+        page = text_of(operator.get(detail(about(order, state=State.COMPLETED, result=result))))
+
+        assert "<dt>subject</dt><dd>Your &lt;trial&gt;</dd>" in page
+        assert "<dt>text</dt><dd>one<br>two</dd>" in page
+        assert "<dt>sizes</dt><dd>[<br> 1,<br> 2<br>]</dd>" in page
+        assert page.index("<dt>Result</dt>") < page.index("<dt>Last error</dt>")
+
+    def test_a_result_that_is_one_text_as_it_is(self, operator, about, order):
+        page = text_of(operator.get(detail(about(order, state=State.COMPLETED, result="two\nlines"))))
+
+        assert "<pre>two lines</pre>" in page
 
     def test_the_error_that_its_machine_took_as_an_answer(self, operator, answered):
         text = text_of(operator.get(detail(answered)))
@@ -202,6 +217,47 @@ class TestWhatItOffers:
         assert "timeline_scheduledtask_act" not in text_of(response)
 
 
+class TestLongLog:
+    @pytest.fixture
+    def worn(self, make_task, order, now):
+        row = make_task(
+            task_key="care.call", entity_label="testapp.order", entity_id=str(order.pk), state=State.RETRYABLE, seq=1000
+        )
+        LogEntry.objects.bulk_create(
+            LogEntry(
+                task=row, seq=seq, at=now + timedelta(seconds=seq), attempt=seq // 2, from_state=a, to_state=b,
+                detail={"error": {"class": "ValueError", "message": f"no. {seq}", "traceback": ""}} if seq % 2 else {},
+            )
+            for seq in range(1, 1001)
+            for a, b in [("active", "retryable") if seq % 2 else ("available", "active")]
+        )  # fmt: skip
+        return row
+
+    def test_is_shown_in_parts_each_with_a_link_to_the_one_before(self, operator, worn):
+        page = text_of(operator.get(detail(worn)))
+
+        assert "Log: 1000 entries" in page
+        assert "Entries 801 to 1000 are shown." in page
+        assert '<a href="?before=801#log">Show earlier ones, 800 of them</a>' in page
+
+        page = text_of(operator.get(detail(worn), {"before": "801"}))
+
+        assert "Log: 1000 entries" in page
+        assert "Entries 601 to 800 are shown." in page
+        assert "As far as entry 800 of the log." in page
+        assert "no. 799" in page
+        assert "no. 801" not in page
+
+        page = text_of(operator.get(detail(worn), {"before": "101"}))
+
+        assert "Entries 1 to 100 are shown." in page
+        assert "Show earlier" not in page
+
+    @pytest.mark.parametrize("before", ["no", "-1", "9" * 30, "\u0661"])
+    def test_shows_the_latest_if_the_place_is_none(self, operator, worn, before):
+        assert "Entries 801 to 1000 are shown." in text_of(operator.get(detail(worn), {"before": before}))
+
+
 class TestQueries:
     def test_are_as_many_for_a_long_log_as_for_a_short_one(self, operator, make_task, now):
         counts = []
@@ -218,6 +274,28 @@ class TestQueries:
             counts.append(len(queries))
 
         assert counts[0] == counts[1] <= 12  # Session and user of the request, and what they may, are four of them.
+
+    def test_are_few_for_one_that_rests_on_hold_with_steps_and_many_revisions(
+        self, operator, make_task, order, now, django_assert_max_num_queries
+    ):
+        about = {"task_key": "care.call", "entity_label": "testapp.order", "entity_id": str(order.pk)}
+        row = None
+        for revision in range(1, 9):
+            state = State.DISCARDED if revision < 8 else State.RETRYABLE
+            row = make_task(
+                **about, revision=revision, previous=row, state=state, attempt=1, reason_code=ReasonCode.IN_DOUBT
+            )
+        StepRecord.objects.create(
+            origin=ScheduledTask.objects.earliest("revision").pk, name="pay", task_id=row.pk, attempt=1, kind="begun",
+            recorded_at=now, seconds=0,
+        )  # fmt: skip
+        hold(order, reason="so")
+
+        with django_assert_max_num_queries(12):
+            page = text_of(operator.get(detail(row)))
+
+        assert "On hold since" in page
+        assert "pay" in page
 
     def test_are_few_even_for_one_on_hold(self, operator, about, order, django_assert_max_num_queries):
         """Four of these say who asks, and what they may do."""

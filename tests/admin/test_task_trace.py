@@ -11,6 +11,12 @@ from django.http import QueryDict
 from timeline.admin.task_trace import SHOWN, WIDTH, attempts_of, compared, trace
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask
+from timeline.reading.log_parts import LogPart
+
+
+def whole(log):
+    """All of a log."""
+    return LogPart(log, 0, None)
 
 
 @pytest.fixture
@@ -38,7 +44,7 @@ class TestTrace:
     def test_has_attempts_and_what_lies_ahead_in_order(self, failing, now):
         row, log, attempts = failing(2)
 
-        rows, is_cut = trace(row, log, attempts, [], now=now + timedelta(hours=1))
+        rows, is_cut = trace(row, whole(log), attempts, [], now=now + timedelta(hours=1))
 
         assert [one.what for one in rows] == [
             "Attempt 1: failed, will try again",
@@ -55,7 +61,7 @@ class TestTrace:
     def test_places_bars_in_order_within_the_axis_days_beside_seconds(self, failing, now):
         row, log, attempts = failing(5)
 
-        rows, _is_cut = trace(row, log, attempts, [], now=now + timedelta(hours=1))
+        rows, _is_cut = trace(row, whole(log), attempts, [], now=now + timedelta(hours=1))
 
         assert rows[0].x == 0
         assert all(one.x + one.width <= other.x for one, other in pairwise(rows))
@@ -65,7 +71,7 @@ class TestTrace:
     def test_of_very_many_has_the_latest_and_says_so(self, failing, now):
         row, log, attempts = failing(SHOWN + 40)
 
-        rows, is_cut = trace(row, log, attempts, [], now=now + timedelta(days=1))
+        rows, is_cut = trace(row, whole(log), attempts, [], now=now + timedelta(days=1))
 
         assert is_cut
         assert len(rows) == SHOWN + 1
@@ -74,7 +80,7 @@ class TestTrace:
     def test_of_a_task_that_only_waits_has_its_time(self, now):
         row = ScheduledTask(state=State.SCHEDULED, scheduled_at=now + timedelta(days=1))
 
-        [ahead], is_cut = trace(row, [], [], [], now=now)
+        [ahead], is_cut = trace(row, whole([]), [], [], now=now)
 
         assert (ahead.what, ahead.is_ahead, is_cut) == ("due", True, False)
 

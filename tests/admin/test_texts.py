@@ -247,8 +247,10 @@ def the_task(page, row, evil):
     assert story[3].endswith(f": {evil}: {evil}.")
     assert page.texts("table.tl-trace summary") == [f"{evil}: {evil}"]
     assert page.texts("td.tl-long pre") == [evil]
-    assert [json.loads(text) for text in page.texts("dl.tl-data pre")[:2]] == [{evil: evil}, {evil: [evil]}]
-    assert page.texts("dl.tl-data pre")[2] == evil
+    assert page.texts("dl.tl-parts dt") == [evil, evil]
+    assert [json.loads(text) for text in page.texts("dl.tl-parts dd")[:1]] == [[evil]]
+    assert page.texts("dl.tl-parts dd")[1] == evil
+    assert page.texts("dl.tl-data pre") == [evil]
     assert evil in " ".join(page.texts("table.tl-trace td.tl-long"))
     assert log == [f"operator {evil}", evil] * 2
     assert acting(page) == []

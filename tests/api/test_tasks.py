@@ -240,6 +240,21 @@ class TestDetail:
         assert b"secret" not in answer.content
         assert b"secret" not in asked_by(ada).get("tasks/").content
 
+    def test_has_the_latest_of_a_long_log_and_the_rest_in_parts(self, by_staff, ada, about, now):
+        row = about("account.greet", ada, state=State.RETRYABLE, seq=500)
+        LogEntry.objects.bulk_create(
+            LogEntry(task=row, seq=seq, at=now, from_state="scheduled", to_state="scheduled", attempt=0)
+            for seq in range(1, 501)
+        )
+
+        shown = by_staff.get(f"tasks/{row.pk}/").json()
+        earlier = by_staff.get(f"tasks/{row.pk}/?before=301").json()
+
+        assert ([entry["seq"] for entry in shown["log"]], shown["log_left_out"]) == ([*range(301, 501)], 300)
+        assert ([entry["seq"] for entry in earlier["log"]], earlier["log_left_out"]) == ([*range(101, 301)], 100)
+        assert "300 entries of its log are left out here" in shown["explanation"]
+        problem(by_staff.get(f"tasks/{row.pk}/?before=x"), 400)
+
     def test_shows_them_to_those_who_may(self, by_staff, ada, about):
         row = about("account.greet", ada, state=State.COMPLETED, payload={"a": 1}, result=[2], error="three")
 

@@ -10,6 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.postgresql.plans import plans_made_by
 from tests.webhooks.receiving import Receiver
 from timeline.ids import uuid7
 from timeline.models.upkeep import Answer
@@ -334,3 +335,19 @@ class TestTheLog:
             return len(found)
 
         assert queries(1) == queries(3)
+
+
+@pytest.mark.parametrize("state", [State.FAILED, State.CANCELLED])
+@pytest.mark.parametrize("asked", ["", "&endpoint={endpoint}"])
+def test_what_did_not_arrive_is_found_among_very_many_without_reading_these(operator, made, state, asked):
+    with connection.cursor() as cursor:
+        names = [field.column for field in Delivery._meta.concrete_fields if field.column != "id"]
+        values = ", ".join("gen_random_uuid()" if name == "source" else name for name in names)
+        rows = f"SELECT {values} FROM timeline_webhooks_delivery, generate_series(1, 20000)"  # noqa: S608 (columns)
+        cursor.execute(f"INSERT INTO timeline_webhooks_delivery ({', '.join(names)}) {rows} WHERE state = 'delivered'")
+        cursor.execute("ANALYZE timeline_webhooks_delivery")
+    address = f"{LOG[1:]}?state={state}{asked.format(endpoint=made.pk)}"
+
+    [plan] = plans_made_by(lambda: operator.get(address), about="timeline_webhooks_delivery")
+
+    assert "Index Scan Backward using timeline_webhooks_missed" in plan

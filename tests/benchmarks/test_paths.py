@@ -22,7 +22,12 @@ ROW = re.compile(r"\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|")
 # Files of features that the timeline of the paths does not use.
 SETTLED = [
     *("features/holds/precheck.py", "features/machines/outcomes.py", "features/limits/claims.py"),
-    *("features/fan_out/attempts.py", "operations/succession.py", "features/waits/wake.py", "features/limits/keys.py"),
+    *(
+        "features/fan_out/fanned_rows.py",
+        "operations/succession.py",
+        "features/waits/wake.py",
+        "features/limits/keys.py",
+    ),
     *("store/alerts.py", "runs.py"),
 ]
 EMITTED = [
@@ -30,7 +35,7 @@ EMITTED = [
     *("features/waits/wake.py", "features/limits/keys.py"),
 ]
 # The most files and lines that a path may enter. Lower them when it gets shorter.
-MOST = {"emit": (24, 1_410), "run": (42, 2_290), "save": (29, 1_360)}
+MOST = {"emit": (24, 1_400), "run": (42, 2_245), "save": (29, 1_335)}
 READING = re.compile(r" *(\d+)  (timeline/\S+\.py):(\d+)  (\S+)")
 
 

@@ -82,7 +82,7 @@ def test_can_be_read(start_browser, staff, ada, width, dark):
     browser.wait_for(".tl-event")
 
     assert "Its own tasks: held until somebody releases it." in browser.text  # Next is a seat's, which is not held.
-    assert "without the hold, it would run: unless has_paid" in browser.text
+    assert "without the hold, it would run: unless has paid" in browser.text
     assert browser.barriers() == []
     assert browser.width_needed() <= width
 

@@ -43,7 +43,7 @@ def addresses(clock, staff, make_task):
         )
         full = make_task(state=State.AVAILABLE, **about, occurrence="2")
         ScheduledTask.objects.filter(pk=full.pk).update(limit_key="payout", held_until="opened")
-        hold(order, reason="they dispute the bill", actor="ada")
+        held = hold(order, reason="they dispute the bill", actor="ada")
         bulk = begin_bulk(  # of bulk_actions
             bulk_action("move", asker=staff.pk, filters={"task": "shipping.ship"}, by_days=2),
             ScheduledTask.objects.all(),
@@ -63,10 +63,12 @@ def addresses(clock, staff, make_task):
             "redrive": [page("redrive", f"?group={GROUP}")],
             "health": [page("health")],
             "inventory": [page("inventory")],
+            "journal": [page("journal"), page("journal", "?actor=ada")],
             "limits": [page("limits")],  # of limits
             "matching": [page("matching"), page("matching", "?action=cancel")],
             "holds": [page("holds")],
             "hold": [page("hold", whose)],
+            "release": [page("release", f"?hold={held.pk}")],
             "people": [page("people")],
             "take": [page("take")],  # Which takes nothing when it is opened, and leads there.
             "hand_over": [page("hand_over", f"?item={run.pk}")],

@@ -95,4 +95,4 @@ def test_lead_from_a_count_in_the_picture_to_its_tasks_without_javascript(start_
     browser.wait_for(".tl-rows")
     assert "?task=" in browser.driver.current_url
     assert len(browser.driver.find_elements(By.CSS_SELECTOR, ".tl-rows tbody tr")) == 1
-    assert "guard" in browser.find(".tl-chips").text
+    assert "condition" in browser.find(".tl-chips").text

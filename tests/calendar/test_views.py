@@ -18,7 +18,7 @@ from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import TimelinePolicy
-from timeline.shortcuts import cancel, move
+from timeline.shortcuts import cancel, hold, move, release
 from timeline.testing import StoryClock
 
 pytestmark = pytest.mark.urls("tests.calendar.addresses")
@@ -96,6 +96,41 @@ class TestCalendarView:
         assert after["sequence"] > before["sequence"]
         cancel(task, reason="asked for")
         assert str(before["uid"]) not in shown(ada)
+
+    def test_has_what_is_on_hold_where_it_comes_then_and_says_so(self, person, ahead, now):
+        ada = person("ada")
+        ahead("account.tell_news", ada, hours=1)
+        monday = now + timedelta(days=4)
+        held = hold(ada, until=monday, reason="quiet", actor="eva")
+
+        [event] = events_of(ada)
+
+        assert (event["dtstart"].dt, str(event["summary"])) == (monday, "Account: tell news")
+        assert str(event["description"]).startswith("It waits until ")
+        assert "quiet" not in ask(calendar_token(ada)).content.decode()
+        release(held)
+        assert events_of(ada)[0]["dtstart"].dt == now + timedelta(hours=1)
+
+    def test_says_of_a_hold_without_end_that_it_may_not_come(self, person, ahead, now):
+        ada = person("ada")
+        ahead("account.tell_news", ada, hours=1)
+        hold(ada, reason="quiet")
+
+        [event] = events_of(ada)
+
+        assert event["dtstart"].dt == now + timedelta(hours=1)
+        assert str(event["summary"]) == "Account: tell news (on hold)"
+        assert str(event["description"]) == "It waits until it is released."
+
+    def test_moves_what_a_hold_will_shift_and_leaves_out_what_it_will_cancel(self, person, ahead, now):
+        ada, ben = person("ada"), person("ben")
+        for each in (ada, ben):
+            ahead("account.tell_news", each, hours=1, created_at=now)
+        hold(ada, until=now + timedelta(hours=5), then="shift", reason="quiet")
+        hold(ben, until=now + timedelta(hours=5), then="expire", reason="quiet")
+
+        assert [event["dtstart"].dt for event in events_of(ada)] == [now + timedelta(hours=6)]
+        assert events_of(ben) == []
 
     def test_says_what_it_is_and_nothing_of_payload_or_people(self, person, ahead, seat):
         ada = person("ada")

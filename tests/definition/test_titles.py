@@ -103,6 +103,18 @@ class TestTitlesOfNames:
         with translation.override("de"):
             assert definition.titled("order.returned") == "Ja (order.returned)"
 
+    def test_are_of_conditions_too(self):
+        def has_paid(order): ...
+
+        class Dunning(Timeline):
+            entity = "testapp.Order"
+            titles = {"has_paid": "it is paid"}
+
+            @task(after(days=1), unless=has_paid)
+            def dun(self, order): ...
+
+        assert Dunning.definition.title_of("has_paid") == "it is paid"
+
     def test_are_inherited_though_a_class_has_other_events(self):
         class Heir(named({"order.returned": "it came back"})):
             name = "heir"
@@ -127,7 +139,9 @@ class TestTitlesOfNames:
             DefinitionError, match=r"Returning: has a title for 'order.retuned'.*Did you mean 'order.returned'\?"
         ):
             named({"order.retuned": "It came back"})
-        with pytest.raises(DefinitionError, match=r"Name an event, a state or an exit of it; a task has its title in"):
+        with pytest.raises(
+            DefinitionError, match=r"Name an event, a state, an exit or a condition of it; a task has its title in"
+        ):
             named({"mail": "Remind"})
 
     @pytest.mark.parametrize("titles", ["order.returned", ["order.returned"], None])

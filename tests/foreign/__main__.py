@@ -21,7 +21,7 @@ from tests.foreign.bases import keep, restore
 from tests.foreign.databases import VENDORS, database
 from tests.foreign.environments import FOLDER, NotInstalled, build_wheel, environment_of, install
 
-EXTRAS: Final = {"wagtail": ("api",), "pretix": ("api",)}
+EXTRAS: Final = {"django": (), "wagtail": ("api",), "pretix": ("api",)}
 
 
 def main() -> int:

@@ -74,7 +74,8 @@ def found(now):
 
 
 class TestDifferencesOfSome:
-    def test_are_of_the_first_and_then_of_those_behind_them(self, orders, now):
+    def test_are_of_the_first_and_then_of_those_behind_them(self, orders, now, monkeypatch):
+        monkeypatch.setattr(differ, "PATIENCE", 60)
         with only_timelines(Now):
             asked = {"most": 4, "now": now, "using": "default"}
             first, last = differences_of_some(Now.definition, after=None, **asked)

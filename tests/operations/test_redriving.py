@@ -86,6 +86,15 @@ class TestRedrive:
 
         assert new.expires_at == later + timedelta(hours=3)
 
+    def test_makes_what_failed_no_less_late(self, make_task, now, later):
+        """A reminder that failed is not sent when its time is over: a worker cancels it, and says why."""
+        row = make_task(task_key="parcelling.pack", state=State.DISCARDED, expires_at=now + timedelta(minutes=5))
+
+        with only_timelines(Parcelling):
+            [new] = again([row], later)
+
+        assert new.expires_at == now + timedelta(minutes=5)
+
     def test_asks_as_much_of_the_database_for_many_as_for_few(self, make_task, now, statements_of):
         few = [make_task(state=State.DISCARDED) for _ in range(2)]
         many = [make_task(state=State.DISCARDED) for _ in range(40)]

@@ -52,7 +52,7 @@ def old_order(order, now, emit_at, schedule_at):
     return order
 
 
-class TestBulkActions:
+class TestBulkActions:  # of bulk_actions
     def test_go_on_with_what_they_are_about(self, old_order, now):
         columns = {"action": "cancel", "reason": "x", "asker": "1", "created_at": now + timedelta(days=1)}
         running = BulkAction.objects.create(filters={"kind": OLD, "state": ["scheduled"]}, **columns)

@@ -155,3 +155,44 @@ def test_reads_few_timers_of_very_many_runs_wherever_it_begins(machine, states, 
         assert max(read for read, _sql in reads) <= most, after
     rest = listed(Place(False, last.scheduled_at, last.run_id))
     assert [each.due_at for each in rest.waiting] == [None] * (MANY // 400)
+
+
+def test_finds_the_timers_of_a_kind_by_its_index_also_where_most_tasks_are_of_it():
+    """Else all that is due before would be read: the index of states has the same order."""
+    now = now_of_rows()
+    base = make_task(task_key="ticket.timer:ticket.late", entity_label="testapp.order", entity_id="1")
+    first = TimelineRun.objects.create(
+        timeline="ticket", entity_label="testapp.order", entity_id="0", state="held", state_at=now, started_at=now
+    )
+    base.run = first
+    base.nominal_at = base.scheduled_at = now + timedelta(days=20)
+    base.save(update_fields=["run", "nominal_at", "scheduled_at"])
+    runs, tasks = ([field.column for field in model._meta.concrete_fields] for model in (TimelineRun, ScheduledTask))
+    changed = {"id": "made.id", "entity_id": "made.number::text"}
+    of_runs = ", ".join(changed.get(name, f'kind."{name}"') for name in runs)
+    later = "kind.scheduled_at + made.number * interval '1 second'"
+    changed = {"id": "gen_random_uuid()", "run_id": "made.id", "entity_id": "made.number::text", "scheduled_at": later}
+    of_tasks = ", ".join(changed.get(name, f'kind."{name}"') for name in tasks)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE TEMPORARY TABLE made ON COMMIT DROP AS SELECT number, gen_random_uuid() AS id"
+            " FROM generate_series(1, 60000) AS number"
+        )
+        for model, names, values, key in (
+            (TimelineRun, runs, of_runs, first.pk),
+            (ScheduledTask, tasks, of_tasks, base.pk),
+        ):
+            table = model._meta.db_table
+            columns = ", ".join(f'"{name}"' for name in names)
+            rows = f"SELECT {values} FROM {table} AS kind, made WHERE kind.id = %s"  # noqa: S608 (names of columns)
+            cursor.execute(f"INSERT INTO {table} ({columns}) {rows}", [key])
+        cursor.execute("ANALYZE timeline_scheduledtask, timeline_timelinerun")
+
+    def listed():
+        with only_timelines(Ticket):
+            return waiting_for_people(may_say=lambda run: [], tasks=ScheduledTask.objects.all(), now=now)
+
+    reads = reads_of(listed, {*TABLES, "timeline_timelinerun"})
+
+    assert len(listed().waiting) == SHOWN
+    assert max(read for read, _sql in reads) <= 10 * SHOWN

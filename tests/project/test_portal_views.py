@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import Permission
 from django.test import Client
+from django.utils import timezone
 
 from project.accounts.models import User
 from project.demo.office import FRIENDLY
@@ -17,6 +19,7 @@ from project.portal.states import S
 from tests.booking import state_of, wanted
 from tests.machines import no_write
 from timeline.models import Event
+from timeline.shortcuts import hold, release
 from timeline.testing import only_timelines
 
 
@@ -175,8 +178,22 @@ class TestABookingsPage:
     def test_is_asked_for_in_as_many_queries_however_far_it_has_come(
         self, client, asked, home, django_assert_num_queries
     ):
-        with django_assert_num_queries(4):
+        with django_assert_num_queries(5):
             client.get(home)
+
+    def test_says_until_when_it_waits_and_not_why(self, client, asked, home):
+        booking = Booking.objects.get()
+        held = hold(booking, reason="a liar", actor="boss")
+
+        page = client.get(home).content.decode()
+
+        assert "It waits until one of our people lets it go on." in page
+        assert "it goes on at" not in page
+        assert "liar" not in page
+        release(held)
+        hold(booking, until=timezone.now() + timedelta(days=100), reason="a liar")
+        assert "It waits until" in client.get(home).content.decode()
+        assert "lets it go on" not in client.get(home).content.decode()
 
 
 class TestDesk:

@@ -10,6 +10,7 @@ from django.core import mail
 from django.db import router
 from django.test import Client
 from django.utils import timezone
+from django.utils.formats import date_format
 from icalendar import Calendar
 
 from project.accounts.links import script_token, timeline_token
@@ -18,7 +19,7 @@ from project.accounts.timelines import Trial
 from project.demo.operators import make_operator
 from tests.test_views import OnlyDefault
 from timeline.models import Event, ScheduledTask
-from timeline.shortcuts import cancel, leave, move
+from timeline.shortcuts import cancel, hold, leave, move, release
 from timeline.store.site import sign_of_poller
 from timeline.testing import expect
 
@@ -138,6 +139,49 @@ class TestMyTimeline:
 
         assert page.count("Not needed: payment is configured.") == 2
         assert "Configure payment" not in page
+
+    def test_says_nothing_of_the_mails_that_their_tasks_keep(self, home, client, account, clock):
+        """They are for staff who may read results; the customer has the mail itself."""
+        clock.advance(days=26)
+
+        kept = ScheduledTask.objects.get(task_key="trial.remind").result
+        assert (kept["to"], kept["subject"]) == ("ada@example.com", "Your trial ends soon")
+        assert "Configure payment to go on" in kept["text"]
+        page = client.get(home).content.decode()
+        assert "Your trial ends soon" not in page
+        assert "does not call" not in page
+
+    def test_says_until_when_what_is_on_hold_waits_and_not_who_decided_that(self, home, client, account, clock):
+        clock.advance(days=24)
+        hold(account, until=clock.now + timedelta(days=8), reason="a liar, says his bank", actor="boss@example.com")
+
+        page = client.get(home).content.decode()
+
+        assert page.count(f"It waits until {date_format(clock.now + timedelta(days=8), 'j F, H:i')} UTC.") == 3
+        assert page.count("on hold") == 3
+        assert "liar" not in page
+        assert "boss" not in page
+
+    def test_says_of_a_hold_without_end_that_support_ends_it(self, home, client, account, clock):
+        held = hold(account, reason="asked for")
+
+        assert client.get(home).content.decode().count("It waits until our support lets it go on.") == 4
+
+        release(held)
+        assert "It waits" not in client.get(home).content.decode()
+
+    def test_says_of_what_a_hold_will_cancel_that_it_will_not_be_done(self, home, client, account, clock):
+        hold(account, until=clock.now + timedelta(days=100), then="expire", reason="asked for")
+
+        assert "It waits, and will not be done." in client.get(home).content.decode()
+
+    def test_asks_as_often_with_a_hold_as_without(self, home, client, account, django_assert_num_queries):
+        client.get(home)
+        for held in (False, True):
+            if held:
+                hold(account, reason="asked for")
+            with django_assert_num_queries(5):
+                client.get(home)
 
     def test_shows_nobodys_words_and_no_error(self, home, client, account):
         said = {"reason": "a liar, says his bank", "actor": "boss@example.com"}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from tests.machines import Booking
 from tests.reading.test_machine_pictures import Door
 from timeline import Machine, Timeline, after, task
+from timeline.features.machines.mermaid import table_as_mermaid
 from timeline.reading.text_pictures import mermaid_of
 
 
 class TestMermaid:
     def test_has_each_state_and_each_way(self):
-        assert mermaid_of(Door.definition).splitlines() == [
+        assert table_as_mermaid(Door.definition).splitlines() == [
             "stateDiagram-v2",
             '    state "shut" as s0',
             '    state "open" as s1',
@@ -54,7 +55,7 @@ class TestMermaid:
         ]
 
     def test_names_all_28_states(self):
-        text = mermaid_of(Booking.definition)
+        text = table_as_mermaid(Booking.definition)
 
         assert all(f'state "{state}" as ' in text for state in Booking.definition.machine.states)
 
@@ -64,7 +65,7 @@ class TestMermaid:
             initial = '"a;%%{init}'
             table = {'"a;%%{init}': {'b"-->[*]<script>': "c#"}, "c#": {}}
 
-        lines = mermaid_of(Hostile.definition).splitlines()
+        lines = table_as_mermaid(Hostile.definition).splitlines()
 
         assert lines[1] == '    state "#34;a#59;#37;#37;#123;init#125;" as s0'
         assert lines[4] == "    s0 --> s1: b#34;--#62;#91;#42;#93;#60;script#62;"

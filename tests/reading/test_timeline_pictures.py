@@ -24,6 +24,16 @@ def has_payment(_order):
     return False
 
 
+class Paying(Timeline):
+    """With a title for its condition."""
+
+    entity = "testapp.Order"
+    titles = {"has_payment": "it is paid for"}
+
+    @task(after(), unless=has_payment)
+    def greet(self, order): ...
+
+
 class Care(Timeline):
     """With all that there may be."""
 
@@ -141,7 +151,7 @@ class TestPicture:
         assert told == [
             ("key", "greet"),
             ("when", "at the start of the run"),
-            ("guard", "◇ unless has_payment"),
+            ("guard", "◇ unless has payment"),
             ("doc", "Say it."),
         ]
 
@@ -211,6 +221,13 @@ class TestStartsOf:
 
 class TestGuardsOf:
     def test_says_functions_by_their_names_and_conditions_as_they_are(self):
-        assert guards_of(Care.definition.tasks["greet"]) == ["unless has_payment"]
-        assert guards_of(Care.definition.tasks["ask"]) == ["only if (AND: ('note', 'x'))"]
-        assert guards_of(Care.definition.tasks["thank"]) == []
+        tasks = Care.definition.tasks
+
+        assert guards_of(Care.definition, tasks["greet"]) == ["unless has payment"]
+        assert guards_of(Care.definition, tasks["ask"]) == ["only if (AND: ('note', 'x'))"]
+        assert guards_of(Care.definition, tasks["thank"]) == []
+
+    def test_says_a_title_followed_by_the_name(self):
+        definition = Paying.definition
+
+        assert guards_of(definition, definition.tasks["greet"]) == ["unless it is paid for (has_payment)"]

@@ -9,10 +9,10 @@ from django.db import IntegrityError, connection, transaction
 from tests.machines import Booking, S, is_whole, placed
 from tests.testapp.models import Trip
 from tests.trips import Travel, shown
-from timeline import reasons
 from timeline.exceptions import MoveNotAllowed
 from timeline.features.machines.edges import see_edges
 from timeline.features.machines.one_trip import LATER, fits, function_text, move_at_once
+from timeline.features.machines.sentences import STATE_LEFT
 from timeline.features.machines.store import Going, NewState
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, LogEntry, RunEntry, ScheduledTask, TimelineRun
@@ -65,7 +65,7 @@ def new_row(run, now, **columns):
 
 
 def write(task):
-    return Write(task=task, triggers=CANCEL, reason=reasons.STATE_LEFT(states="CREATED"))
+    return Write(task=task, triggers=CANCEL, reason=STATE_LEFT(states="CREATED"))
 
 
 class TestMoveAtOnce:

@@ -42,7 +42,9 @@ class TestNeverPays:
             ("check_script_usage", "completed", "done"),
         ).open().foreseen()
         assert mails() == [REMINDER, EXPIRED, STILL_IN_USE]
-        assert ScheduledTask.objects.get(task_key="trial.check_script_usage").result == {"in_use": True}
+        told = ScheduledTask.objects.get(task_key="trial.check_script_usage").result
+        assert told["in_use"] is True
+        assert told["subject"] == "Your website still calls the chat"
         account.refresh_from_db()
         assert account.is_active is False
         assert TimelineRun.objects.get().end_reason == "finished"

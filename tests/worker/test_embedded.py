@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
 from itertools import cycle
 
@@ -10,10 +11,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tests.processes import wait_for
 from tests.worker.jobs import Jobs, effects, just_now
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime, story_now, story_time
 from timeline.dispatch import poll
+from timeline.dispatch.claim import claim
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
@@ -89,6 +92,21 @@ class TestPoll:
 
         row.refresh_from_db()
         assert (row.state, row.attempt, row.lost) == ("completed", 2, 0)
+
+    @pytest.mark.parametrize("threads", [1, 2])
+    def test_runs_what_was_claimed_for_a_broker_whose_message_is_lost(self, order, threads):
+        rows = [schedule("jobs.first", order, at=just_now(), key=str(number)).task for number in range(3)]
+        poll.stage(now=story_now("default"), using="default")
+        claim(limit=10, now=story_now("default"), using="default")
+        assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"pending"}
+        ScheduledTask.objects.update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+        worker = Worker("default", threads=threads)
+
+        with worker._runner_threads or nullcontext():
+            worker.poll()
+            wait_for(lambda: not ScheduledTask.objects.exclude(state="completed").exists(), "their ends")
+
+        assert set(ScheduledTask.objects.values_list("pk", "attempt")) == {(row.pk, 1) for row in rows}
 
     def test_enters_no_handler_once_told_to_stop(self, order):
         schedule("jobs.first", order, at=just_now())

@@ -26,7 +26,7 @@ from timeline.features.waits.reading import not_to_decide
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action, is_possible
-from timeline.reading.changes import changes_since
+from timeline.reading.changes_since import changes_since
 from timeline.registry import registry
 
 if TYPE_CHECKING:

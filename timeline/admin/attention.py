@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -14,22 +14,24 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.bar import MOST as MOST_COUNTED
 from timeline.admin.bar import counts_kept, endpoints_at, sees_all_runs, sees_endpoints, told
+from timeline.admin.before_again import Whom, first_of, whom
 from timeline.admin.pages import Pages, is_unpolled, policy_of
 from timeline.admin.references import Called, Named, called, load_to_name, named
+from timeline.admin.state_words import REASONS
 from timeline.admin.subject import Reader
 from timeline.dialects import dialect_of
 from timeline.features.holds.reading import told_hold
 from timeline.features.holds.store import OnHold, covers
 from timeline.features.machines.lines import PersonLines, WaitingPerson
-from timeline.features.machines.people import FirstAsked, tasks_resting
+from timeline.features.machines.people import FirstAsked
 from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
 from timeline.likeness import headline
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.policy import Action
-from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, told_waits
+from timeline.reading.attention import Waiting, asks_of_overdue, counting, read_counts, tasks_resting, waiting_in_words
 from timeline.reading.dead_letters import groups_of, kinds_in_retry, with_samples
-from timeline.reading.diagnosis import find_troubles, told_undefined, troubles_of_clocks, undefined_among
+from timeline.reading.diagnosis import told_troubles, told_undefined, undefined_among
 from timeline.registry import registry
 from timeline.store.multi_query import Words, gather
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 
 FEW: Final = 10  # Lines of each kind; the rest is a click away.
+CONCERNED: Final = 20  # Tasks of a group of which it is said whom they are about.
 
 
 class ListedCount(NamedTuple):
@@ -60,6 +63,7 @@ class Line(NamedTuple):
         entity: What it is about; None: nothing, or many.
         at, at_said: A moment, and what it is: ``until``, ``since``.
         links: What can be done, each with its address.
+        whom: Whom it is about, if there are many.
     """
 
     called: Called | None
@@ -69,6 +73,7 @@ class Line(NamedTuple):
     at: datetime | None = None
     at_said: str = ""
     links: Sequence[tuple[str, str]] = ()
+    whom: Whom | None = None
 
 
 class Section(NamedTuple):
@@ -96,7 +101,7 @@ def told_waiting(
         "holds": lambda: address("holds") if policy.sees_holds(request.user) else "",
         "endpoints": lambda: endpoints_at(site) if sees_endpoints(request) else "",
     }
-    return [ListedCount(name, said, pages[name]()) for name, said in told_waits(waiting).items()]
+    return [ListedCount(name, said, pages[name]()) for name, said in waiting_in_words(waiting).items()]
 
 
 class Found(NamedTuple):
@@ -125,19 +130,27 @@ class AttentionPages(Pages):
         found, first = self._read(request, visible)
         now, unpolled = found.now, is_unpolled(request)
         samples = visible.filter(pk__in=[key for *_group, key in found.groups[:FEW]])
-        *more, sampled = gather([*first.go_on(found.asking), samples], using=using)
+        groups = [(group, key, count) for group, key, count, *_rest in found.groups[:FEW]]
+        concerned = [_concerned(visible, group, key) for group, key, _count in groups]
+        *more, sampled = gather([*first.go_on(found.asking), *concerned, samples], using=using)
+        more, lists = more[: len(more) - len(groups)], more[len(more) - len(groups) :]
+        whose = {
+            each[:2]: ([EntityRef(*ref) for ref in refs], each[2] <= len(refs))
+            for each, refs in zip(groups, lists, strict=True)
+        }
         may_say = lambda run: policy.asked_of(request.user, run, using=using)  # noqa: E731 (one call, below)
         asking = first.read(found.asking, more, may_say)
-        refs = self._refs(found, asking)
+        refs = [*self._refs(found, asking), *(ref for some, _is_all in whose.values() for ref in first_of(some))]
         there = load_to_name(refs, using=using)
         names = {ref: named(ref, there.get(ref), self.admin_site.name) for ref in refs}
+        about = {each: whom(some, names, is_all=is_all) for each, (some, is_all) in whose.items()}
         people = self._lines(request, asking[:FEW], names, found.holds, now)
         counts = counts_kept(request) or {}
         waiting, reader = Waiting.of(counts), Reader(policy, request.user)
         sections = [
             self._people(waiting, people, is_cut=len(asking) > FEW),
             self._overdue(found.overdue, unpolled=unpolled),
-            self._dead(request, waiting, found, with_samples(found.groups[:FEW], sampled), reader),
+            self._dead(request, waiting, found, with_samples(found.groups[:FEW], sampled), reader, about),
             self._resting(_("Steps in doubt"), waiting.in_doubt, found.in_doubt, ReasonCode.IN_DOUBT, names),
             self._resting(
                 _("Rest because their code changed"), waiting.changed, found.changed, ReasonCode.DEFINITION, names
@@ -149,8 +162,19 @@ class AttentionPages(Pages):
             self._machinery(now, found.task_keys, unpolled=unpolled),
         ]
         shown = [section for section in sections if section.number]
-        context = {"sections": shown, "total": told(waiting.total), "waiting": waiting.total}
+        context = {
+            "sections": shown,
+            "looked": self._looked(request, sections),
+            "total": told(waiting.total),
+            "waiting": waiting.total,
+        }
         return self.page(request, "attention", pgettext("timeline", "Needs attention"), now, context)
+
+    def _looked(self, request: HttpRequest, sections: Iterable[Section]) -> list[str]:
+        """What was looked at for this user, in words."""
+        hidden = set() if sees_endpoints(request) else {pgettext("timeline", "Webhooks")}
+        hidden |= set() if policy_of(request).sees_holds(request.user) else {pgettext("timeline", "On hold")}
+        return [section.title for section in sections if section.title not in hidden]
 
     def _read(self, request: HttpRequest, visible: ScheduledTaskQuerySet) -> tuple[Found, FirstAsked]:
         """Two statements: the time, the counts and the holds; and what depends on these."""
@@ -168,7 +192,7 @@ class AttentionPages(Pages):
             kinds_in_retry(visible)[: FEW + 1],
             tasks_resting(visible, ReasonCode.IN_DOUBT)[: FEW + 1],
             tasks_resting(visible, ReasonCode.DEFINITION)[: FEW + 1],
-            visible.closing().order_by("limit_key", "slot")[: FEW + 1],
+            visible.closing()[: FEW + 1],
             *first.begin(),
         ]
         overdue, groups, retrying, in_doubt, changed, closing, *asking = gather(asked, using=using)
@@ -222,7 +246,13 @@ class AttentionPages(Pages):
         return Section(pgettext("timeline", "Overdue"), told(sum(overdue.values())), lines, where)
 
     def _dead(
-        self, request: HttpRequest, waiting: Waiting, found: Found, letters: Sequence[Any], reader: Reader
+        self,
+        request: HttpRequest,
+        waiting: Waiting,
+        found: Found,
+        letters: Sequence[Any],
+        reader: Reader,
+        about: Mapping[tuple[str, str], Whom],
     ) -> Section:
         may_redrive = policy_of(request).allows(request.user, Action.REDRIVE)
         lines = []
@@ -231,11 +261,11 @@ class AttentionPages(Pages):
             links = [(_("Run again…"), f"{self.address('redrive')}?{group}")] if may_redrive and each.group else []
             shown = reader.shown(each.sample)
             said = headline(shown.error) if each.count > 1 else shown.error
-            text = f"{_tasks(each.count)}: {_short(said or shown.reason)}"
-            where = f"{self.address('dead')}?{group}"
-            lines.append(
-                Line(called(each.task_key), where, text, None, each.first_at, pgettext("timeline", "since"), links)
-            )
+            cause = _short(said or shown.reason) or str(REASONS.get(ReasonCode(each.sample.reason_code), ""))
+            text = f"{_tasks(each.count)}: {cause}" if cause else _tasks(each.count)
+            where, since = f"{self.address('dead')}?{group}", pgettext("timeline", "since")
+            theirs = about.get((each.group, each.task_key))
+            lines.append(Line(called(each.task_key), where, text, None, each.first_at, since, links, theirs))
         return Section(
             pgettext("timeline", "Failed for good"),
             told(waiting.dead_letters),
@@ -289,7 +319,6 @@ class AttentionPages(Pages):
 
     def _holds(self, request: HttpRequest, number: int, holds: list[Hold], names: dict[EntityRef, Named]) -> Section:
         where, may_hold = self.address("holds"), policy_of(request).may_hold(request.user)
-        links = [(_("Release…"), where)] if may_hold else []
         lines = [
             Line(
                 None,
@@ -298,7 +327,7 @@ class AttentionPages(Pages):
                 names.get(hold.entity_ref) if hold.scope == Scope.ENTITY else None,
                 hold.until,
                 pgettext("timeline", "until") if hold.until else "",
-                links,
+                [(pgettext("timeline", "Release…"), f"{self.address('release')}?hold={hold.pk}")] if may_hold else [],
             )
             for hold in holds[:FEW]
         ]
@@ -306,19 +335,24 @@ class AttentionPages(Pages):
 
     def _endpoints(self, request: HttpRequest, waiting: Waiting) -> Section:
         where = endpoints_at(self.admin_site.name) if sees_endpoints(request) else ""
-        lines = [Line(None, where, said) for name, said in told_waits(waiting).items() if name == "endpoints"]
+        lines = [Line(None, where, said) for name, said in waiting_in_words(waiting).items() if name == "endpoints"]
         return Section(pgettext("timeline", "Webhooks"), told(waiting.endpoints), lines, where)
 
     def _machinery(self, now: datetime, task_keys: Iterable[str], *, unpolled: bool) -> Section:
         """What is wrong with how things are run, beside what is overdue."""
-        said = [*(trouble.text for trouble in find_troubles(now=now, using=self.alias))]
-        said += troubles_of_clocks(now, self.alias, is_polled=not unpolled)
+        said = told_troubles(now=now, using=self.alias, is_polled=not unpolled)
         lines = [Line(None, "", text) for text in said]
         undefined = undefined_among(task_keys, self.alias)
         if undefined:
             keys = {"task": undefined[0]["task_key"]}
             lines.append(Line(None, f"{self.address('changelist')}?{urlencode(keys)}", told_undefined(undefined)))
         return Section(_("How it is run"), told(len(lines)), lines, self.address("health"))
+
+
+def _concerned(visible: ScheduledTaskQuerySet, group: str, task_key: str) -> Any:
+    """Whom the latest of a group are about."""
+    dead = visible.dead_letters(group).filter(fingerprint=group, task_key=task_key)
+    return dead.order_by("-finished_at", "-pk").values_list("entity_label", "entity_id")[:CONCERNED]
 
 
 def _in_order(tasks: Iterable[ScheduledTask]) -> list[ScheduledTask]:

@@ -142,9 +142,9 @@ def bar_of(
 def _places(counts: Mapping[str, int], *, sees_all: bool) -> Iterator[BarPlace]:
     """Those of the product itself."""
     if sees_all:
-        waits = Waiting.of(counts).total
+        number = Waiting.of(counts).total
         name, said = pgettext("timeline", "Needs attention"), _("so many things wait for a person")
-        yield BarPlace(_ORDER["attention"], "attention", name, waits, said)
+        yield BarPlace(_ORDER["attention"], "attention", name, number, said)
         yield BarPlace(_ORDER["inventory"], "inventory", pgettext("timeline", "Timelines"), also=("timeline", "plan"))
         yield BarPlace(_ORDER["health"], "health", pgettext("timeline", "Health"))
     yield BarPlace(_ORDER["changelist"], "changelist", pgettext("timeline", "Upcoming"), also=("upcoming",))

@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
+from timeline.admin.before_again import LOOKED_AT, fates_of
 from timeline.admin.causes import shown_causes, shown_group, shown_kind
 from timeline.admin.confirm import Confirming
 from timeline.admin.forms import ReasonForm
@@ -32,6 +33,7 @@ from timeline.reading.reason_texts import recall
 from timeline.reading.run_again import RunAgain, fixed_since, run_again
 
 if TYPE_CHECKING:
+    from timeline.admin.before_again import Fates
     from timeline.admin.causes import ShownKind
     from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
@@ -202,6 +204,7 @@ class RedrivePages(Pages):
             "has_errors": bool(form.errors),
             "alike": self._kinds(request, meant),
             "place": place,
+            "fates": self._fates(request, meant.dead.filter(finished_at__lte=place.before)),
             "bulk_id": bulk_id_of(request) if place.total > PORTION else None,  # of bulk_actions
             "back": self.address("dead"),
         }
@@ -226,6 +229,14 @@ class RedrivePages(Pages):
             dead_letters(self.visible(request), meant.filters["group"]) if meant.cause is None else meant.cause.groups
         )
         return [shown_kind(each, reader) for each in found]
+
+    def _fates(self, request: HttpRequest, dead: ScheduledTaskQuerySet) -> Fates:
+        """What comes of the first of them."""
+        tasks, reader = (
+            list(dead.select_related("run").order_by("pk")[:LOOKED_AT]),
+            Reader(policy_of(request), request.user),
+        )
+        return fates_of(tasks, reader, now=story_now(self.alias), site=self.admin_site.name, using=self.alias)
 
     def _redrive_form(self, request: HttpRequest) -> RedriveForm:
         given = request.POST if request.method == "POST" else None

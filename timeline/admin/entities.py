@@ -15,9 +15,10 @@ from django.utils.translation import pgettext
 from timeline.admin.actions import WORDINGS
 from timeline.admin.entity_picture import drawing
 from timeline.admin.guard_answers import standing_of
-from timeline.admin.references import Called, called
+from timeline.admin.references import Called, called, why_in_words
 from timeline.admin.subject import Reader, sees
 from timeline.dialects import dialect_of
+from timeline.exceptions import UnknownTask
 from timeline.features.holds.pages import holds_over, told_holds
 from timeline.features.holds.reading import held_in_words
 from timeline.features.machines.pictures import run_picture
@@ -48,6 +49,7 @@ EVENT = "event"
 _BEHIND: Final = frozenset({*FINAL, EVENT})
 MAX_EVENTS = 50
 MAX_RUNS = 20
+MAX_MACHINES = 3  # Of which the first line says where they are.
 MAX_LANES = 24  # Of the picture; the tables have all.
 _A_DAY: Final = timedelta(days=1)
 SPANS: Final = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}  # Around now.
@@ -261,7 +263,7 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 
 
 def answer(items: Sequence[Item], *, holds: Sequence[Hold], now: datetime, zone: tzinfo) -> str:
-    """Say in one line what is next of all items, and whether it is on hold."""
+    """Say in one line what is next of all items, and whether it is on hold. A timer comes only if nothing happens before."""
     ahead = in_order((item for item in items if item.at is not None and item.is_ahead), now)
     if not ahead or ahead[0].at is None:
         said = _("Nothing is ahead.")
@@ -278,8 +280,41 @@ def answer(items: Sequence[Item], *, holds: Sequence[Hold], now: datetime, zone:
         said = _("Now: %(task)s is running.") % {"task": task}
     else:
         known = {"task": task, "at": _in_days(at, now, zone), "span": from_now(at, now)}
-        said = _("Next: %(task)s, %(at)s, %(span)s.") % known
+        if _is_timer(item.key):
+            said = _("If nothing happens: %(task)s, %(at)s, %(span)s.") % known
+        else:
+            said = _("Next: %(task)s, %(at)s, %(span)s.") % known
     return f"{said} {held}"
+
+
+def machines_at(runs: Iterable[TimelineRun], *, now: datetime, zone: tzinfo) -> str:
+    """
+    Say in one line in which states the machines are that are open, each since when; of none, in which the last one ended.
+    ``runs``: the latest first. Empty: there are no machines.
+    """
+    moving = [run for run in runs if run.state and run.state_at is not None]
+    ended = sorted(moving, key=lambda run: run.state_at or now)[-1:]
+    told = [run for run in moving if run.is_open][:MAX_MACHINES] or ended
+    said = []
+    for run in told:
+        state = registry.title_in(run.timeline, run.state) or run.state
+        if len(told) > 1:
+            state = f"{run.timeline} {run.key}".strip() + f": {state}"
+        assert run.state_at is not None  # noqa: S101 (asked above)
+        said.append(_("%(state)s, since %(at)s.") % {"state": state, "at": _since(run.state_at, now, zone)})
+    return " ".join(said)
+
+
+def _since(at: datetime, now: datetime, zone: tzinfo) -> str:
+    """A time in the past as people say it: of today without the day."""
+    local = at.astimezone(zone)
+    return f"{local:%H:%M}" if local.date() == now.astimezone(zone).date() else _in_days(at, now, zone)
+
+
+def _is_timer(task_key: str) -> bool:
+    with suppress(UnknownTask):
+        return registry.task(task_key)[1].is_timer
+    return False
 
 
 def _told_held(item: Item | None, holds: Sequence[Hold]) -> str:
@@ -343,7 +378,8 @@ def _schedules(ref: EntityRef, seen: Collection[str], now: datetime) -> list[tup
 
 def as_foreseen(outlook: Outlook) -> Item:
     """Show what has no row yet."""
-    return Item(outlook.task_key, outlook.expected_at, FORESEEN, pgettext("timeline", "foreseen"), outlook.why)
+    why = why_in_words(outlook.task_key, outlook.why)
+    return Item(outlook.task_key, outlook.expected_at, FORESEEN, pgettext("timeline", "foreseen"), why)
 
 
 def _row(task: ScheduledTask, reader: Reader) -> Item:

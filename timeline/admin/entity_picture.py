@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from timeline.reading.spans import from_now
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -19,13 +21,18 @@ LETTER: Final = 6.6  # Pixels of a letter of the small text, roughly.
 LONGEST_NAME: Final = 80  # Letters of the name of a lane,
 SHORT_NAME: Final = 40  # and where the picture is narrower than that.
 
-_STEPS: Final = [
+_GAPS: Final = [
     *(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30)),
     *(timedelta(hours=hours) for hours in (1, 3, 6, 12)),
     *(timedelta(days=days) for days in (1, 2, 7, 14, 30, 91, 182, 365, 3 * 365, 10 * 365, 100 * 365, 1000 * 365)),
 ]
 _MOST_TICKS: Final = 6
 _MARGIN: Final = 0.06
+_FEWEST_NEAR: Final = 4  # Moments that have to be near for others to be far away,
+_FAR_AWAY: Final = 10  # by so many times the length of the rest.
+_NEAR: Final = 82.0  # Where the axis is cut, the part to scale ends here,
+_CUT: Final = 84.0  # the cut is here,
+_FAR: Final = (85.0, 93.0)  # and what is far away within this, the last at its end.
 _PIXEL: Final = 100 / NARROWEST
 _SIGN: Final = 10 * _PIXEL  # From the middle of a sign to its edge.
 _LINE: Final = 3 * _PIXEL  # Beside the line of now.
@@ -61,7 +68,10 @@ class Tick(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The whole picture. ``now_x`` None: now is not within it. ``held`` is how much of it is on hold, from ``held_x`` on."""
+    """
+    The whole picture. ``now_x`` None: now is not within it. ``held`` is how much of it is on hold, from ``held_x`` on. Behind
+    ``cut_x`` the axis is cut: what is there is far away, and only in order. None: it is not.
+    """
 
     height: int
     lanes: list[Lane]
@@ -71,6 +81,7 @@ class Drawing(NamedTuple):
     held: float = 0.0
     held_x: float = 0.0
     is_empty: bool = False
+    cut_x: float | None = None
 
 
 def drawing(
@@ -95,16 +106,24 @@ def drawing(
     now_x = axis.x(now) if axis.begin <= now <= axis.end else None
     keys: dict[str, list[tuple[Item, float]]] = {}
     for item, at in sorted(placed, key=lambda each: (each[0].group, each[1], each[0].state == "foreseen")):
-        if axis.begin <= at <= axis.end:
+        if axis.shows(at):
             keys.setdefault(item.lane or item.key, []).append((item, axis.x(at)))
     lanes = [
-        Lane(key, *_names(found[0][0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, now_x))
+        Lane(
+            key,
+            *_names(found[0][0]),
+            TOP + LANE * number + 12,
+            TOP + LANE * number + LINE,
+            _marks(found, now_x, axis, now),
+        )
         for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
     bottom = TOP + LANE * max(len(lanes), 1)
     held_x = axis.x(max(now, axis.begin))
-    held = max(axis.x(min(held_until, axis.end)) - held_x, 0.0) if held_until else 0.0
-    return Drawing(bottom + 16, lanes, _ticks(axis, zone), now_x, bottom, round(held, 2), held_x, not lanes)
+    held = max(axis.x(min(held_until, axis.last)) - held_x, 0.0) if held_until else 0.0
+    ticks = [*_ticks(axis, zone), *_far_ticks(axis, zone)]
+    cut_x = _CUT if axis.far else None
+    return Drawing(bottom + 16, lanes, ticks, now_x, bottom, round(held, 2), held_x, not lanes, cut_x)
 
 
 def _names(item: Item) -> tuple[str, str]:
@@ -114,12 +133,27 @@ def _names(item: Item) -> tuple[str, str]:
 
 
 class _TimeAxis(NamedTuple):
+    """From ``begin`` to ``end`` to scale. ``far`` are moments behind that, each at a place of its own behind a cut."""
+
     begin: datetime
     end: datetime
+    far: tuple[datetime, ...] = ()
+
+    @property
+    def last(self) -> datetime:
+        """The last moment that has a place."""
+        return self.far[-1] if self.far else self.end
+
+    def shows(self, at: datetime) -> bool:
+        """Whether a moment is in the picture."""
+        return self.begin <= at <= self.last
 
     def x(self, at: datetime) -> float:
-        """In percent."""
-        return round(100 * ((at - self.begin) / (self.end - self.begin)), 2)
+        """In percent. Behind the cut: the place of the first far moment that is not before this."""
+        if at > self.end and self.far:
+            number = next((number for number, far in enumerate(self.far) if far >= at), len(self.far) - 1)
+            return round(_FAR[0] + (_FAR[1] - _FAR[0]) * (number + 1) / len(self.far), 2)
+        return round((_NEAR if self.far else 100) * ((at - self.begin) / (self.end - self.begin)), 2)
 
 
 def _axis_of(
@@ -129,22 +163,45 @@ def _axis_of(
         return _TimeAxis(*span)
     if span is not None:
         return _TimeAxis(now - span / 2, now + span / 2)
-    begin, end = min([*moments, now]), max([*moments, now])
+    known = sorted([*moments, now])
+    far = _far_of(known, now)
+    begin, end = known[0], known[-1 - len(far)]
     margin = max((end - begin) * _MARGIN, timedelta(minutes=1))
-    return _TimeAxis(begin - margin, end + margin)
+    return _TimeAxis(begin - margin, end + margin, tuple(dict.fromkeys(far)))
 
 
-def _marks(placed: Sequence[tuple[Item, float]], now_x: float | None) -> list[Mark]:
+def _far_of(known: Sequence[datetime], now: datetime) -> Sequence[datetime]:
+    """
+    The last of some moments in order, if all else would be a dot beside the way to them: few, and much farther away than the
+    rest is long.
+    """
+    for number in range(_FEWEST_NEAR, len(known)):
+        before, at, length = known[number - 1], known[number], known[number - 1] - known[0]
+        if (
+            at > now
+            and len(known) - number <= number / 2
+            and at - before > _FAR_AWAY * max(length, timedelta(minutes=1))
+        ):
+            return known[number:]
+    return []
+
+
+def _marks(placed: Sequence[tuple[Item, float]], now_x: float | None, axis: _TimeAxis, now: datetime) -> list[Mark]:
     """
     Find room for words as if the picture were as narrow as any that shows them: between signs, words and the line of now.
 
     Words stand after their sign, or before it if there is more room; what does not fit is cut, and left out if too little of it
-    would be left. The title of the sign has all of it.
+    would be left. The title of the sign has all of it. What is far away says how far.
     """
     marks, taken = list[Mark](), 0.0
     for number, (item, x) in enumerate(placed):
-        text = item.key if item.state == "event" else item.label
-        after = placed[number + 1][1] - _SIGN if number + 1 < len(placed) else 100.0
+        text = (item.title or item.key) if item.state == "event" else item.label
+        end = 100.0
+        if axis.far and x > _CUT and item.drawn_at is not None:
+            text = from_now(item.drawn_at, now)
+        elif axis.far:
+            end = _CUT
+        after = placed[number + 1][1] - _SIGN if number + 1 < len(placed) else end
         before = taken
         if now_x is not None and now_x < x - _SIGN:
             before = max(before, now_x + _LINE)
@@ -173,21 +230,27 @@ def _letters(room: float) -> int:
 def _ticks(axis: _TimeAxis, zone: tzinfo) -> list[Tick]:
     """Moments at round times of the zone, not more than there is room for."""
     span = axis.end - axis.begin
-    step = next((step for step in _STEPS if span / step <= _MOST_TICKS), _STEPS[-1])
+    gap = next((gap for gap in _GAPS if span / gap <= _MOST_TICKS), _GAPS[-1])
+    widest = _NEAR - 4 if axis.far else 96  # Nearer to an end, there is no room for the words.
     at = datetime.combine(axis.begin.astimezone(zone).date(), time.min, tzinfo=zone)
     places: list[tuple[float, str]] = []
     while at <= axis.end:
-        if at >= axis.begin and 4 < axis.x(at) < 96:  # Nearer to an end, there is no room for the words.
-            places.append((axis.x(at), _said(at, step)))
-        at += step  # On the wall clock: a day is a day, also across a clock change.
+        if at >= axis.begin and 4 < axis.x(at) < widest:
+            places.append((axis.x(at), _said(at, gap)))
+        at += gap  # On the wall clock: a day is a day, also across a clock change.
     dated = next((number for number, (_x, text) in enumerate(places) if "-" in text), 0)
     return [Tick(x, text, is_minor=(number - dated) % 2 == 1) for number, (x, text) in enumerate(places)]
 
 
-def _said(at: datetime, step: timedelta) -> str:
-    if step < timedelta(days=1) and at.time() != time.min:
+def _far_ticks(axis: _TimeAxis, zone: tzinfo) -> list[Tick]:
+    """The days of what is far away; of several, that of the last, as there is no room for more."""
+    return [Tick(axis.x(axis.far[-1]), f"{axis.far[-1].astimezone(zone):%Y-%m-%d}", is_minor=False)] if axis.far else []
+
+
+def _said(at: datetime, gap: timedelta) -> str:
+    if gap < timedelta(days=1) and at.time() != time.min:
         return f"{at:%H:%M}"
-    return f"{at:%Y-%m-%d}" if step < timedelta(days=100) else f"{at:%Y-%m}"
+    return f"{at:%Y-%m-%d}" if gap < timedelta(days=100) else f"{at:%Y-%m}"
 
 
 def _short(name: str, most: int) -> str:

@@ -21,6 +21,7 @@ from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
 from timeline.models.facts import language_of, zone_of
+from timeline.reading.guard_words import guard_in_words
 from timeline.registry import registry
 from timeline.store.database_errors import catching
 from timeline.store.transactions import as_select
@@ -123,10 +124,18 @@ def standing_of(
     with shared(using) as sandbox:
         for key, (guard, task) in asked.items():
             if key not in said:
-                said[key] = _is_true(guard, task, there.get(task.entity_ref), sandbox)
+                said[key] = is_true(guard, task, there.get(task.entity_ref), sandbox)
     return {
         task.pk: _in_words(
-            [(option, guard, said[task.entity_ref, id(guard)]) for option, guard in guards], is_held=task.pk in held
+            [
+                (
+                    guard_in_words(registry.task(task.task_key)[0], option, guard),
+                    option,
+                    said[task.entity_ref, id(guard)],
+                )
+                for option, guard in guards
+            ],
+            is_held=task.pk in held,
         )
         for task, guards in guarded
     }
@@ -180,7 +189,7 @@ def _undone(using: str) -> Iterator[None]:
         yield
 
 
-def _is_true(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
+def is_true(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
     """Whether a guard holds; None: it raised, or the entity is not there. Nothing that it writes stays."""
     caught: list[Exception] = []
     if entity is not None:
@@ -199,18 +208,15 @@ def _as_at_a_worker(guard: Any, task: ScheduledTask, entity: Model) -> Iterator[
         yield
 
 
-def _in_words(answers: Sequence[tuple[str, Any, bool | None]], *, is_held: bool) -> str:
-    for option, guard, is_true in answers:
-        named = {"guard": f"{option} {_name(guard)}"}
+def _in_words(answers: Sequence[tuple[str, str, bool | None]], *, is_held: bool) -> str:
+    """``answers``: of each guard its words, its option, and whether it holds."""
+    for said, option, is_true in answers:
+        named = {"guard": said}
         if is_true is None:
             return _("as things stand, nobody can say whether it runs: %(guard)s cannot be asked") % named
         if is_true is not (option == "only_if"):
             without = _("without the hold, it would be cancelled: %(guard)s")
             return (without if is_held else _("as things stand, it would be cancelled: %(guard)s")) % named
-    listed = ", ".join(f"{option} {_name(guard)}" for option, guard, _said in answers)
+    listed = ", ".join(said for said, _option, _is_true in answers)
     without = _("without the hold, it would run: %(guards)s")
     return (without if is_held else _("as things stand, it would run: %(guards)s")) % {"guards": listed}
-
-
-def _name(guard: object) -> str:
-    return str(guard) if isinstance(guard, Q) else getattr(guard, "__name__", type(guard).__name__)

@@ -75,10 +75,10 @@ def _end_of(
     if deed != Action.MOVE or not (answers.get("at") or answers.get("by")):
         return None
     at = answers.get("at") or shifted(task.scheduled_at, answers["by"])
-    waits = task.state in WAITING
+    is_waiting = task.state in WAITING
     if at <= now:
-        return at, State.AVAILABLE, not waits
-    return at, State(task.state) if waits else State.SCHEDULED, not waits
+        return at, State.AVAILABLE, not is_waiting
+    return at, State(task.state) if is_waiting else State.SCHEDULED, not is_waiting
 
 
 def _has_zone(task: ScheduledTask) -> bool:

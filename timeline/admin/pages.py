@@ -57,13 +57,14 @@ _LIST: Final = frozenset(Question.__dataclass_fields__)
 OF_ENTITY: Final = frozenset({"label", "id"})
 # What each view is asked by its address. Views that are neither here nor of features are asked nothing.
 PARAMETERS: Final[Mapping[str, frozenset[str]]] = {
-    "change_view": frozenset({"one", "other"}),
+    "change_view": frozenset({"before", "one", "other"}),
     "changelist_view": _LIST | {"part", "chosen"},
     "dead_view": frozenset({"cause", "group", "since", "task"}),
     "entity_view": OF_ENTITY | {"span"},
     "find_view": frozenset({"words", "suggest"}),
     "health_view": frozenset({"span", "task"}),
     "inventory_view": frozenset({"starts"}),
+    "journal_view": frozenset({"actor", "before", "day"}),
     "matching_view": _LIST | {"action"},
     "redrive_view": frozenset({"cause", "group"}),
 }
@@ -76,6 +77,7 @@ PAGES: Final = (
     "dead",
     "health",
     "inventory",
+    "journal",
     "matching",
     "redrive",
 )
@@ -178,6 +180,10 @@ class FeaturePages:
 
     def places(self, request: HttpRequest, counts: Mapping[str, int]) -> Iterable[BarPlace]:
         """Its places in the bar, for this user."""
+        return ()
+
+    def beside_list(self, request: HttpRequest) -> Iterable[tuple[str, str]]:
+        """Links above the list, for this user: what is read there, and where it leads."""
         return ()
 
 

@@ -16,6 +16,7 @@ from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import pgettext
 
+from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import Entities, load_entities
 from timeline.payloads import clip
@@ -97,6 +98,16 @@ def called(task_key: str) -> Called:
     """Name a task by its key, which may say at its end which of many it is."""
     title, doc = registry.told(task_key)
     return Called(title, breakable(task_key), doc, registry.titled(task_key))
+
+
+def why_in_words(task_key: str, why: str) -> str:
+    """Why a task is foreseen, with the title of what it follows: *2 days after “End the trial” completes*."""
+    with suppress(UnknownTask):
+        definition, declared = registry.task(task_key)
+        before = declared.when.predecessor_name if declared.when is not None else ""
+        if before in definition.tasks and (title := definition.tasks[before].title):
+            return re.sub(rf"(?<![\w.]){re.escape(before)}(?!\w)", lambda _found: f"“{title}”", why)
+    return why
 
 
 def breakable(task_key: str) -> str:

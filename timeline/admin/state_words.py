@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
 from timeline.lifecycle import ReasonCode, State
 from timeline.reading.dead_letters import FAILURES
@@ -26,7 +26,7 @@ REASONS: Final[dict[ReasonCode, StrPromise]] = {
     ReasonCode.DEFINITION: _("its code changed"),
     ReasonCode.OPERATOR: _("somebody decided so"),
     ReasonCode.HANDLER: _("its handler decided so"),
-    ReasonCode.GUARD: _("a guard said no"),
+    ReasonCode.GUARD: _("its condition said no"),
     ReasonCode.EXIT: _("an exit ended its run"),
     ReasonCode.RUN_ENDED: _("nothing else was left of its run"),
     ReasonCode.STATE: _("its machine left the state"),
@@ -38,7 +38,7 @@ REASONS: Final[dict[ReasonCode, StrPromise]] = {
     ReasonCode.ENTITY_GONE: _("what it is about is gone"),
     ReasonCode.UNTIL: _("its series has ended"),
     ReasonCode.OVERLAP: _("the run before was still open"),
-    ReasonCode.WAITING: _("it waits for an event"),
+    ReasonCode.WAITING: _("it waits for an event, or sleeps"),
     ReasonCode.EVENT: _("an event woke it"),
     ReasonCode.HOLD: _("it was on hold"),
     ReasonCode.RETRY_AFTER: _("it asked to be tried later"),
@@ -52,6 +52,10 @@ def state_of(task: ScheduledTask) -> str:
     """The state of a task, in words."""
     if task.state == State.DISCARDED:
         return str(FAILED_FOR_GOOD)
+    if task.state == State.COMPLETED and (failed := task.failures + task.lost):
+        if failed == 1:
+            return gettext("completed at the second try")
+        return gettext("completed at try %(number)s") % {"number": failed + 1}
     if task.state == State.RETRYABLE:
         return str(WILL_TRY_AGAIN if task.reason_code in FAILURES else pgettext_lazy("timeline", "rests"))
     return str(State(task.state).label)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
     from timeline.models import ScheduledTask
+    from timeline.reading.log_parts import LogPart
 
 SHOWN: Final = 60  # Rows of the trace, the latest.
 WIDTH: Final = 1000  # Of the axis.
@@ -112,7 +113,7 @@ def _attempt(start: LogEntry, end: LogEntry | None, *, payload: bool) -> Attempt
 
 def trace(
     task: ScheduledTask,
-    entries: Sequence[LogEntry],
+    log: LogPart,
     attempts: Iterable[AttemptLine],
     parts: Iterable[TraceRow],
     *,
@@ -122,9 +123,15 @@ def trace(
     Put the rows in the order of their times, of very many the latest; and whether some were left out. ``parts``: what attempts
     consist of, from features.
     """
-    rows = [*_attempts(attempts, now), *parts, *_points(entries, task.timeline)]
+    first, last = (log.entries[0].at, log.entries[-1].at) if log.entries else (None, None)
+    known = [
+        part
+        for part in parts
+        if (log.is_latest or last is None or part.at <= last) and not (log.left_out and first and part.until < first)
+    ]
+    rows = [*_attempts(attempts, now), *known, *_points(log.entries, task.timeline)]
     rows.sort(key=lambda row: (row.at, row.is_part))
-    shown = [*rows[-SHOWN:], *_ahead(task, now)]
+    shown = [*rows[-SHOWN:], *(_ahead(task, now) if log.is_latest else ())]
     return _placed(shown), len(rows) > SHOWN
 
 

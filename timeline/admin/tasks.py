@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 from django.utils import timezone
@@ -21,20 +22,21 @@ from timeline.admin.act_on_all import MatchingPages
 from timeline.admin.actions import WORDINGS, obstacle
 from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
-from timeline.admin.entities import answer, in_order_of_start, picture, read_entity, timeline_of
+from timeline.admin.entities import answer, in_order_of_start, machines_at, picture, read_entity, timeline_of
+from timeline.admin.foreseen_list import by_the_clock, followers_of
 from timeline.admin.health import HealthPages
+from timeline.admin.journal import JournalPages
 from timeline.admin.list_query import asked
 from timeline.admin.pages import FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import named, own_page_of
 from timeline.admin.site_index import IndexPages
 from timeline.admin.subject import Reader, accounts, look_at, may_look
 from timeline.admin.task_list import chips, filters, listing, row_of
-from timeline.admin.task_page import telling
+from timeline.admin.task_page import place_in_log, telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
-from timeline.features.bulk_actions.pages import may_see_bulk  # of bulk_actions
-from timeline.features.limits.places import limited_keys  # of limits
 from timeline.features.machines.lines import with_buttons
+from timeline.features.on_failure.reading import failure_of  # of on_failure
 from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
 from timeline.features.waits.reading import wait_of
@@ -45,6 +47,7 @@ from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.reading.in_the_way import asks_in_the_way
+from timeline.reading.log_parts import asked_of_log, log_part
 from timeline.reading.outlook import foreseen_of
 from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
@@ -66,6 +69,7 @@ class TaskAdmin(
     AttentionPages,
     FindPages,
     HealthPages,
+    JournalPages,
     IndexPages,
     MatchingPages,
     RedrivePages,
@@ -101,6 +105,7 @@ class TaskAdmin(
                 "inventory/<str:name>/", require_safe(shows(self.timeline_view, _timeline_of)), name=f"{name}_timeline"
             ),
             path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
+            path("journal/", require_safe(wrap(self.journal_view)), name=f"{name}_journal"),
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
@@ -149,17 +154,19 @@ class TaskAdmin(
         may_ask = reader.payload or not question.payload  # Who may not read payloads would find out what they say.
         question = question if may_ask else replace(question, payload=None)
         shown = listing(visible, question, kept=kept, now=now, zone=zone, reader=reader, site=site)
+        rows = [row for band in shown["bands"] for row in band.rows]
+        may_list = request.user.has_perm("timeline.view_scheduledtask")
         context = {
             **shown,
+            **followers_of(rows, question, reader, now=now, using=self.alias),
+            "by_the_clock": by_the_clock(question, now=now) if may_list else None,
             "question": question,
             "where": question.where(),
             "chips": chips(question),
             "reads_payload": reader.payload,
             "is_left_out": not may_ask,
             "chosen": "chosen" in request.GET,
-            "may_list": request.user.has_perm("timeline.view_scheduledtask"),
-            "has_limits": bool(limited_keys()),  # of limits
-            "sees_bulk": may_see_bulk(request),  # of bulk_actions
+            "more": [link for pages in self.of_features for link in pages.beside_list(request)],
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
             "login": self.login_for(self.address("changelist") + question.where()),
@@ -177,18 +184,26 @@ class TaskAdmin(
         task = visible.filter(pk=object_id).select_related("run", "cause").first()
         if task is None:
             raise Http404(_("There is no such task."))
-        now, ref = self.now_of(request), task.entity_ref
+        before, ref = place_in_log(request.GET), task.entity_ref
+        revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
+        now, [revised, *found] = self.now_and(
+            request, [revisions, *asked_of_log(task, before=before, using=self.alias)]
+        )
+        log = log_part(*found, is_latest=before is None)
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
         steps = steps_of_task(task, using=self.alias, results=reader.payload)
-        told = telling(task, visible, reader, steps=steps, parts=parts_of(task, steps, now), asked=request.GET, now=now)
-        carried_on = {other.previous_id for other in told["revisions"]}
+        parts = parts_of(task, steps, now)
+        told = telling(task, log, reader, steps=steps, parts=parts, asked=request.GET, now=now, using=self.alias)
+        carried_on = {other.previous_id for other in revised}
         context = {
             **told,
+            "revisions": sorted(revised, key=lambda other: other.revision),
             **stepping(task, steps, reader),
             "row": row_of(task, entity, now, reader)._replace(
                 fixed=fixed_since([task], using=self.alias).get(task.pk, "")
             ),
             "wait": wait_of(task, using=self.alias),
+            "failure": failure_of(task, visible),  # of on_failure
             "alike": self._alike(task) if task.pk not in carried_on else "",
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
@@ -224,10 +239,12 @@ class TaskAdmin(
         context = {
             **told,
             **picture(drawn, request.GET, holds=read.holds, now=now, zone=zone),
+            "machines_at": machines_at(in_order_of_start(read.runs), now=now, zone=zone),
             "answer": answer(drawn, holds=read.holds, now=now, zone=zone),
             "machines": with_buttons(self, request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": about.is_gone,
+            "customer_page": policy.customer_page(request.user, entity) if entity is not None else "",
             "own_page": own_page_of(entity, self, request, using=using),
             "ref": ref,
             "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),

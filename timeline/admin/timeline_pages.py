@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.pages import Pages, policy_of
+from timeline.admin.references import Called, called
 from timeline.admin.subject import Reader
 from timeline.definition.names import first_paragraph
 from timeline.dialects import dialect_of
@@ -21,11 +22,12 @@ from timeline.features.machines.pictures import machine_picture
 from timeline.features.plans.drift_query import look_at_oldest
 from timeline.features.recurring.reading import Next, next_runs, next_slot, next_slots, told_there
 from timeline.lifecycle import ReasonCode, State
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import Hold, ScheduledTask, Scope, TimelineRun
 from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
 from timeline.reading.last_runs import LastRun, last_runs
 from timeline.reading.picture_shapes import Chip
+from timeline.reading.spans import from_now
 from timeline.reading.tallies import tallies
 from timeline.reading.timeline_pictures import starts_of, timeline_picture
 from timeline.registry import registry
@@ -37,16 +39,30 @@ if TYPE_CHECKING:
     from timeline.reading.tallies import Amount, RunTally, Tallies, TaskTally
 
 
+FIRST: Final = 12  # Timelines of which a narrow screen says first when each runs next.
 SLOTS: Final = 5  # Of the clock, that are told.
 OLDEST: Final = 1_000  # Runs that are compared with what their timeline says now.
 BY_CLOCK: Final = "clock"  # The choice of only those timelines that a clock starts.
 
 
+class NextUp(NamedTuple):
+    """
+    What a timeline does next: a run that its clock starts, or the first of its tasks ahead, ``called``; whichever is sooner.
+    ``there``: what the clock of the schedule shows then, if it differs.
+    """
+
+    at: datetime
+    span: str
+    called: Called | None
+    there: str
+
+
 class Line(NamedTuple):
     """
-    A timeline in the table of all; None for ``runs`` and ``last``: they are not told, for ``next_at``: no clock starts it.
+    A timeline in the table of all; None for ``runs`` and ``last``: they are not told.
 
-    ``orphans``: open tasks that its code does not have any more. ``due_at``: of its first task ahead; None: there is none.
+    ``orphans``: open tasks that its code does not have any more. ``next``: None: nothing of it is ahead. ``is_held``: it is on
+    hold as a whole.
     """
 
     name: str
@@ -60,9 +76,8 @@ class Line(NamedTuple):
     runs: RunTally | None
     last: ToldRun | None
     orphans: Amount | None
-    next_at: datetime | None
-    next_there: str
-    due_at: datetime | None
+    next: NextUp | None
+    is_held: bool
 
 
 class ToldRun(NamedTuple):
@@ -79,7 +94,12 @@ class TimelinePages(Pages):
     def inventory_view(self, request: HttpRequest) -> HttpResponse:
         """Show all timelines, by name, or those that a clock starts."""
         self._refuse_others(request)
-        now, [there] = self.now_and(request, [Words(dialect_of(self.alias).sql("task_keys_there"))])
+        holds = Hold.objects.using(self.alias).open().filter(scope__in=[Scope.TIMELINE, Scope.EVERYTHING])
+        asked: list[Any] = [
+            Words(dialect_of(self.alias).sql("task_keys_there")),
+            holds.order_by().values_list("target"),
+        ]
+        now, [there, held] = self.now_and(request, asked)
         every = sorted(registry, key=lambda definition: definition.name)
         chosen = BY_CLOCK if request.GET.get("starts") == BY_CLOCK else ""
         known = [definition for definition in every if definition.recurring] if chosen else every
@@ -87,9 +107,14 @@ class TimelinePages(Pages):
         following = next_runs(known, using=self.alias)
         last = last_runs([definition.name for definition in known], using=self.alias) if counted.runs else {}
         due = self._next_due(known) if counted.runs else {}
+        on_hold = {target for [target] in held}
         told = {name: self._told_run(request, run) for name, run in last.items()}
+        lines = [self._line(each, counted, following.get(each.name, Next()), told, due, on_hold, now) for each in known]
+        lines.sort(key=lambda line: (line.next is None, line.next.at if line.next else now, line.name))
         context = {
-            "lines": [self._line(each, counted, following.get(each.name, Next()), told, due, now) for each in known],
+            "lines": lines,
+            "first": lines[:FIRST],
+            "more": max(len(lines) - FIRST, 0),
             "with_runs": bool(counted.runs),
             "chosen": chosen,
             "choices": [("", pgettext("timeline", "All")), (BY_CLOCK, _("By the clock only"))],
@@ -116,7 +141,7 @@ class TimelinePages(Pages):
             "runs": counted.runs.get(name),
             "last": self._told_run(request, LastRun(ended[0], 0)) if ended and counted.runs else None,
             "orphans": counted.orphans.get(name),
-            "due_at": self._next_due([definition]).get(name) if counted.runs else None,
+            "due_at": _first(definition, self._next_due([definition]))[0] if counted.runs else None,
             "oldest": look_at_oldest(definition, most=OLDEST, now=now, using=self.alias) if counted.runs else None,
             "of_timeline": self._list(timeline=name),
         }
@@ -151,16 +176,16 @@ class TimelinePages(Pages):
         return ToldRun(last.run.ended_at, Reader(policy_of(request), request.user).end_of(last.run), failed)
 
     def _next_due(self, known: Iterable[Definition]) -> dict[str, datetime]:
-        """When the first task of each timeline is due that waits for its time: one look in an index for each kind."""
+        """Key of each kind of task → when the first of them is due that waits for its time: one look in an index for each."""
         tasks = ScheduledTask.objects.using(self.alias)
         asks = [
-            (each.name, tasks.filter(task_key=each.task_key(name), state=state).order_by("scheduled_at"))
+            (each.task_key(name), tasks.filter(task_key=each.task_key(name), state=state).order_by("scheduled_at"))
             for each in known
             for name in each.tasks
             for state in (State.RETRYABLE, State.SCHEDULED)
         ]
         found = counted_apart(asks, most=1, using=self.alias)
-        return {name: counted.first_at for name, counted in found.items() if counted.first_at is not None}
+        return {key: counted.first_at for key, counted in found.items() if counted.first_at is not None}
 
     def _line(
         self,
@@ -169,9 +194,9 @@ class TimelinePages(Pages):
         following: Next,
         last: Mapping[str, ToldRun],
         due: Mapping[str, datetime],
+        held: Collection[str],
         now: datetime,
     ) -> Line:
-        next_at = (following.begins_at or next_slot(definition.recurring, now=now)) if definition.recurring else None
         return Line(
             name=definition.name,
             entity=definition.label,
@@ -184,9 +209,8 @@ class TimelinePages(Pages):
             runs=counted.runs.get(definition.name),
             last=last.get(definition.name),
             orphans=counted.orphans.get(definition.name),
-            next_at=next_at,
-            next_there=_there(definition, next_at),
-            due_at=due.get(definition.name),
+            next=_next_up(definition, following, due, now),
+            is_held=any(target in held for target in ("", definition.name)),
         )
 
     def _of_task(self, key: str, counted: Tallies) -> Iterator[Chip]:
@@ -210,6 +234,22 @@ class TimelinePages(Pages):
 
     def _list(self, **asked: str) -> str:
         return f"{self.address('changelist')}?{urlencode(asked)}"
+
+
+def _next_up(definition: Definition, following: Next, due: Mapping[str, datetime], now: datetime) -> NextUp | None:
+    """The sooner of the next run by the clock and the first task ahead."""
+    begins_at = (following.begins_at or next_slot(definition.recurring, now=now)) if definition.recurring else None
+    due_at, key = _first(definition, due)
+    if begins_at is not None and (due_at is None or begins_at <= due_at):
+        return NextUp(begins_at, from_now(begins_at, now), None, _there(definition, begins_at))
+    return NextUp(due_at, from_now(due_at, now), called(key), "") if due_at is not None else None
+
+
+def _first(definition: Definition, due: Mapping[str, datetime]) -> tuple[datetime | None, str]:
+    """When the first task of a timeline is due, and its key."""
+    keys = [key for name in definition.tasks if (key := definition.task_key(name)) in due]
+    first = min(keys, key=due.__getitem__, default="")
+    return due.get(first), first
 
 
 def _slots(definition: Definition, past: datetime | None, now: datetime) -> list[datetime]:

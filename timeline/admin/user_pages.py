@@ -13,8 +13,8 @@ from uuid import UUID
 
 from django.contrib.admin import ModelAdmin
 from django.contrib.auth import get_user_model
-from django.core.exceptions import PermissionDenied
-from django.db.models import Model
+from django.core.exceptions import FieldError, PermissionDenied, ValidationError
+from django.db.models import Model, Q
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.utils.translation import ngettext, pgettext
 
@@ -29,7 +29,18 @@ from timeline.models import EntityRef, TimelineRun, family_of, model_of, ref_as
 from timeline.models.entities import keys_of, path_to
 from timeline.policy import TimelinePolicy
 from timeline.reading.reason_texts import keep_said, with_said
-from timeline.reading.search import NOTHING, AheadOf, ahead_of, failures_like, first_of, kinds_like, rank, refs_of
+from timeline.reading.search import (
+    NOTHING,
+    AheadOf,
+    ahead_of,
+    failures_like,
+    first_of,
+    kinds_like,
+    rank,
+    ref_in,
+    refs_of,
+    tasks_with,
+)
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_of_kinds
 
@@ -199,6 +210,14 @@ class FindPages(Pages):
         kinds = self._found(request, words, visible) if words else []
         hits = [hit for kind in kinds for hit in kind.hits]
         others = self._others(request, words, [*chain(*failures)]) if words else []
+        others += [
+            OtherHit(
+                pgettext("timeline", "Task"),
+                f"{registry.titled(task.full_key)} {task.pk}",
+                self.address("change", task.pk),
+            )
+            for task in (tasks_with(words, visible) if not hits else [])
+        ]
         if "suggest" in request.GET:
             return self._suggestions(hits, others)
         if len(hits) == 1 and not others:
@@ -259,27 +278,28 @@ class FindPages(Pages):
                 if ref in ahead or _sees(policy, request, ref, visible.db)
             ]
             if shown:
-                shown.sort(key=lambda hit: rank(hit.entity.name, words))
+                shown.sort(key=lambda hit: rank(hit.entity.name, words))  # Of equals, those that begin so come first.
                 kinds.append(KindOfHits(str(model._meta.verbose_name_plural), shown[:MOST], len(shown) > MOST))
-        return kinds
+        return sorted(kinds, key=lambda kind: rank(kind.hits[0].entity.name, words))
 
     def _entities(self, request: HttpRequest, model: type[Model], words: str) -> list[Model]:
-        """One more than is shown: by key, else by the fields that are searched."""
+        """One more than is shown: by key, with its kind or without, else by the fields that are searched."""
         everybody = model._base_manager.using(self.alias)
-        by_key = keys_of(model, [EntityRef(model._meta.label_lower, words)])
+        by_key = keys_of(model, [ref_in(words, [model]) or EntityRef(model._meta.label_lower, words)])
         entities = first_of(everybody.filter(pk__in=by_key), 1) if by_key else []
         search = self._search_of(request, model, words)
         if search is not None:
             others = first_of(search, MOST + 1)
+            if len(others) > MOST:  # Of many, those that begin so are not to be missed.
+                others = [*first_of(_beginning_with(words, search, self._fields_of(request, model)), MOST), *others]
             entities += [other for other in others if other not in entities]
         return entities[: MOST + 1]
 
     def _search_of(self, request: HttpRequest, model: type[Model], words: str) -> QuerySet[Model] | None:
         """What timelines declare for it, else what its own admin has, for who may use that; None: neither."""
-        label = model._meta.label_lower
-        fields = {name: None for known in registry if known.label == label for name in known.search}
+        fields = self._declared_for(model)
         if fields:
-            kind = type("Searching", (ModelAdmin,), {"search_fields": list(fields)})
+            kind = type("Searching", (ModelAdmin,), {"search_fields": fields})
             searching: ModelAdmin[Model] = kind(model, self.admin_site)
             everybody = model._base_manager.using(self.alias).all()
         else:
@@ -289,6 +309,30 @@ class FindPages(Pages):
             searching, everybody = own, own.get_queryset(request).using(self.alias)
         found, may_repeat = searching.get_search_results(request, everybody, words)
         return found.distinct() if may_repeat else found
+
+    def _fields_of(self, request: HttpRequest, model: type[Model]) -> list[str]:
+        """The fields that are searched, by name."""
+        own = self.admin_site._registry.get(model)
+        fields = self._declared_for(model) or (list(own.get_search_fields(request)) if own is not None else [])
+        return [field.lstrip("^=@").removesuffix("__icontains") for field in fields]
+
+    @staticmethod
+    def _declared_for(model: type[Model]) -> list[str]:
+        """Fields by which timelines say that it is found."""
+        names = (name for known in registry if known.label == model._meta.label_lower for name in known.search)
+        return list(dict.fromkeys(names))
+
+
+def _beginning_with(words: str, search: QuerySet[Model], fields: Iterable[str]) -> QuerySet[Model]:
+    """Those of which a field is what was typed, or has it before an @ or a blank: *ada* finds ada@example.com."""
+    found = search.none()
+    for field in fields:
+        begins = Q(**{f"{field}__istartswith": f"{words}@"}) | Q(**{f"{field}__istartswith": f"{words} "})
+        with suppress(
+            FieldError, ValueError, ValidationError
+        ):  # Of a field that has no text, or has a lookup of its own.
+            found = found | search.filter(begins | Q(**{f"{field}__iexact": words}))
+    return found
 
 
 def _models() -> list[type[Model]]:

@@ -10,18 +10,18 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, EntityField, EntitySerializer, InstantField, TitleField
-from timeline.features.machines.api import MachineSerializer
 from timeline.features.recurring.reading import schedule_of
 from timeline.features.steps.api import StepSerializer
-from timeline.features.steps.reading import StepLine, steps_of_task
+from timeline.features.steps.reading import StepLines, steps_of_task
 from timeline.features.waits.reading import wait_of, waits_in_words
-from timeline.lifecycle import ReasonCode, State
+from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explanation import explain
 from timeline.reading.in_the_way import in_the_way
+from timeline.reading.log_parts import LogPart, read_log
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
-from timeline.reading.reason_texts import retold
+from timeline.reading.reason_texts import retold, title_of_reason
 from timeline.registry import registry
 
 CODE: Final = "One of a closed set; empty where nothing needs one."
@@ -64,7 +64,8 @@ class TaskSerializer(RowSerializer):
         help_text="Why it is where it is; of errors, and what people wrote, only to those who may read it."
     )
     reason_title = serializers.SerializerMethodField(
-        help_text="What people call the exit that is the reason; empty: it has no title, or the reason is another one."
+        help_text="What people call the exit, or the condition that refused, which is the reason; empty: it has no words of "
+        "its own, or the reason is another one."
     )
     actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
     limit_key = serializers.CharField(
@@ -121,8 +122,7 @@ class TaskSerializer(RowSerializer):
         return retold(self.shown(task))
 
     def get_reason_title(self, task: ScheduledTask) -> str:
-        is_exit = task.reason_code == ReasonCode.EXIT
-        return registry.title_in(task.timeline, self.shown(task).reason) if is_exit else ""
+        return title_of_reason(self.shown(task))
 
     def get_actor(self, task: ScheduledTask) -> str:
         return self.shown(task).actor
@@ -203,19 +203,23 @@ class TaskDetailSerializer(TaskSerializer):
     steps = serializers.SerializerMethodField(
         help_text="Those that are done or begun, loops, and how far the handler is, in the order they were first recorded."
     )
-    log = serializers.SerializerMethodField()
+    steps_left_out = serializers.SerializerMethodField(help_text="So many earlier steps are not among these.")
+    log = serializers.SerializerMethodField(help_text="Of a long log the latest entries, or those before `before`.")
+    log_left_out = serializers.SerializerMethodField(help_text="So many entries are before the first of these.")
     wait = serializers.SerializerMethodField(help_text="What it waits for now; null: for no event.")
     schedule = serializers.SerializerMethodField(
         help_text="When its timeline starts by the clock, in words; empty: it does not."
     )
     explanation = serializers.SerializerMethodField(help_text="Its story in sentences, one a line.")
 
-    _steps: tuple[ScheduledTask, list[StepLine]] | None = None
+    _steps: tuple[ScheduledTask, StepLines] | None = None
+    _log: tuple[ScheduledTask, LogPart] | None = None
 
     class Meta(TaskSerializer.Meta):
         fields = [
             *TaskSerializer.Meta.fields,
-            *("description", "masked", "payload", "result", "error", "steps", "log", "wait", "schedule", "explanation"),
+            *("description", "masked", "payload", "result", "error", "steps", "steps_left_out"),
+            *("log", "log_left_out", "wait", "schedule", "explanation"),
         ]
         read_only_fields = fields
 
@@ -241,9 +245,14 @@ class TaskDetailSerializer(TaskSerializer):
         return StepSerializer(self._read_steps(task), many=True).data
 
     @extend_schema_field(LogSerializer(many=True))
+    def get_steps_left_out(self, task: ScheduledTask) -> int:
+        return self._read_steps(task).left_out
+
     def get_log(self, task: ScheduledTask) -> Any:
-        log = task.log.using(self.context["view"].get_using()).order_by("seq")
-        return LogSerializer(log, many=True, context={**self.context, "task": task}).data
+        return LogSerializer(self._read_log(task).entries, many=True, context={**self.context, "task": task}).data
+
+    def get_log_left_out(self, task: ScheduledTask) -> int:
+        return self._read_log(task).left_out
 
     @extend_schema_field(WaitSerializer(allow_null=True))
     def get_wait(self, task: ScheduledTask) -> Any:
@@ -256,10 +265,16 @@ class TaskDetailSerializer(TaskSerializer):
     def get_explanation(self, task: ScheduledTask) -> str:
         view = self.context["view"]
         people = self.sees_people(task)
-        steps = self._read_steps(task)
-        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides, people=people, steps=steps)
+        steps, log, payload = self._read_steps(task), self._read_log(task), not self.hides
+        return explain(task, now=view.now, using=view.get_using(), payload=payload, people=people, steps=steps, log=log)
 
-    def _read_steps(self, task: ScheduledTask) -> list[StepLine]:
+    def _read_log(self, task: ScheduledTask) -> LogPart:
+        if self._log is None or self._log[0] is not task:
+            view = self.context["view"]
+            self._log = (task, read_log(task, before=self.context.get("before"), using=view.get_using()))
+        return self._log[1]
+
+    def _read_steps(self, task: ScheduledTask) -> StepLines:
         if self._steps is None or self._steps[0] is not task:
             self._steps = (task, steps_of_task(task, using=self.context["view"].get_using(), results=not self.hides))
         return self._steps[1]
@@ -275,33 +290,6 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     run = serializers.UUIDField(read_only=True)
     expected_at = InstantField(read_only=True, allow_null=True)
     why = serializers.CharField(read_only=True)
-
-
-class TaskPartSerializer(serializers.Serializer[Any]):
-    """A page of tasks."""
-
-    next = serializers.URLField(read_only=True, allow_null=True, help_text="The next page; null: this is the last.")
-    results = TaskSerializer(many=True, read_only=True)
-
-
-class ForeseenPartSerializer(serializers.Serializer[Any]):
-    """All that is foreseen."""
-
-    next = serializers.URLField(read_only=True, allow_null=True, help_text="Always null.")
-    results = ForeseenSerializer(many=True, read_only=True)
-
-
-class PartsSerializer(serializers.Serializer[Any]):
-    """A timeline: its three parts, or the one asked for."""
-
-    upcoming = TaskPartSerializer(required=False, help_text="Not ended, due already or not; the soonest first.")
-    foreseen = ForeseenPartSerializer(required=False, help_text="Without a row yet; the soonest first.")
-    past = TaskPartSerializer(required=False, help_text="Ended; the latest due first.")
-    machines = MachineSerializer(
-        many=True,
-        required=False,
-        help_text="Where the runs of machines are, the latest first. Left out with `part`, and where there is no machine.",
-    )
 
 
 class EventSerializer(RowSerializer):

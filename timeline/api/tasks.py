@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 from django_filters.rest_framework import DjangoFilterBackend
-from rest_framework.exceptions import PermissionDenied
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
@@ -26,11 +27,27 @@ from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
 from timeline.exceptions import ChangedSince, TransitionNotAllowed
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, Action, is_possible
-from timeline.reading.changes import changes_since
+from timeline.reading.changes_since import changes_since
 from timeline.timing import Offset
 
 _CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)
 _CONDITIONS = [IF_MATCH, TAG, *REPEATABLE]
+_LONGEST: Final = 9  # Digits of the number of an entry.
+_BEFORE: Final = OpenApiParameter(
+    "before",
+    {"type": "string", "pattern": f"^[0-9]{{1,{_LONGEST}}}$"},
+    description="Only entries of the log before the one with this number.",
+)
+
+
+def place_in(request: Request) -> int | None:
+    """Before which entry the part of the log ends that is asked for; None: the latest is."""
+    given = request.query_params.get(_BEFORE.name)
+    if given is None:
+        return None
+    if not (given.isascii() and given.isdigit() and len(given) <= _LONGEST):
+        raise ValidationError({_BEFORE.name: _("Give the number of an entry.")})
+    return int(given)
 
 
 class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
@@ -50,11 +67,14 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         page = self.paginate_queryset(tasks)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @described(parameters=[IF_NONE_MATCH, TAG], responses={**answers(404, ok=TaskDetailSerializer), 304: UNCHANGED})
+    @described(
+        parameters=[_BEFORE, IF_NONE_MATCH, TAG], responses={**answers(404, ok=TaskDetailSerializer), 304: UNCHANGED}
+    )
     def retrieve(self, request: Request, pk: UUID) -> Response:
-        """Show one task with its log and its story."""
-        task = self._seen(pk)
-        shown = self.detail_serializer_class(task, context=self.get_serializer_context()).data
+        """Show one task with its log and its story; of a long log the latest entries."""
+        before, task = place_in(request), self._seen(pk)
+        context = {**self.get_serializer_context(), "before": before}
+        shown = self.detail_serializer_class(task, context=context).data
         answer = Response(shown)
         not_modified(request, answer, tag_of(task, shown))
         return answer
@@ -107,9 +127,9 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         return self._act(pk, Action.REJECT, DecisionBody, _of_one(shortcuts.reject))
 
     def known_parameters(self) -> Iterable[str]:
-        """Filters, and what pages are asked for with; of lists only."""
+        """Of lists filters, and what pages are asked for with; of one task which part of its log."""
         if self.action != "list":
-            return ()
+            return (_BEFORE.name,) if self.action == "retrieve" else ()
         return [*self.filterset_class.base_filters, *getattr(self.paginator, "parameters", ())]
 
     def takes_several(self, name: str) -> bool:

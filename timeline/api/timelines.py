@@ -10,6 +10,7 @@ from django.db import router
 from django.db.models import Model
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter
+from rest_framework import serializers
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,7 +19,7 @@ from timeline.api.base import TimelineAPI
 from timeline.api.fields import can_be_key, find_entity
 from timeline.api.pagination import DESCRIBED, ORDERINGS, Page, limit_of, page_of
 from timeline.api.schema import answers, described
-from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
+from timeline.api.serializers import ForeseenSerializer, TaskSerializer
 from timeline.features.machines.api import MachineSerializer
 from timeline.features.machines.reading import machine_lines
 from timeline.lifecycle import FINAL, OPEN
@@ -43,6 +44,33 @@ _QUERY: Final = [
     OpenApiParameter("cursor", DESCRIBED["cursor"]),
     OpenApiParameter("limit", DESCRIBED["limit"], description="Rows of each part."),
 ]
+
+
+class TaskPartSerializer(serializers.Serializer[Any]):
+    """A page of tasks."""
+
+    next = serializers.URLField(read_only=True, allow_null=True, help_text="The next page; null: this is the last.")
+    results = TaskSerializer(many=True, read_only=True)
+
+
+class ForeseenPartSerializer(serializers.Serializer[Any]):
+    """All that is foreseen."""
+
+    next = serializers.URLField(read_only=True, allow_null=True, help_text="Always null.")
+    results = ForeseenSerializer(many=True, read_only=True)
+
+
+class PartsSerializer(serializers.Serializer[Any]):
+    """A timeline: its three parts, or the one asked for."""
+
+    upcoming = TaskPartSerializer(required=False, help_text="Not ended, due already or not; the soonest first.")
+    foreseen = ForeseenPartSerializer(required=False, help_text="Without a row yet; the soonest first.")
+    past = TaskPartSerializer(required=False, help_text="Ended; the latest due first.")
+    machines = MachineSerializer(
+        many=True,
+        required=False,
+        help_text="Where the runs of machines are, the latest first. Left out with `part`, and where there is no machine.",
+    )
 
 
 class PartsView(TimelineAPI):

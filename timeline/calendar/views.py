@@ -21,16 +21,20 @@ from icalendar import Calendar, Event
 
 from timeline.calendar.tokens import person_of
 from timeline.clocks import story_now
+from timeline.features.holds.reading import waits_of
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask, family_of, model_of
 from timeline.models.entities import refs_as
 from timeline.policy import get_policy
 from timeline.registry import registry
+from timeline.timing import told_time
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from django.db.models import Model
+
+    from timeline.features.holds.reading import HeldTask
 
 
 # How often calendar programs should look again. They decide by themselves.
@@ -119,13 +123,15 @@ class CalendarView(View):
         if person is None:
             raise Http404(_("There is no such calendar."))
         now, themselves = story_now(self.alias), refs_as(person, family_of(person.__class__))
-        entries = [
-            Entry(
-                str(task.pk), task.seq, task.scheduled_at, title, "" if task.entity_ref in themselves else _kind(task)
-            )
-            for task in self._ahead(person, now)
-            if (title := str(self.title(task)))
-        ]
+        ahead = self._ahead(person, now)
+        waits = waits_of(ahead, using=self.alias)
+        entries = []
+        for task in ahead:
+            title, held = str(self.title(task)), waits.get(task.pk)
+            if title and not (held and held.is_called_off):
+                about = [] if task.entity_ref in themselves else [_kind(task)]
+                at = (held.comes_at if held else None) or task.scheduled_at
+                entries.append(_entry(task, title, at, about, held))
         text = calendar_of(entries, name=pgettext("timeline", "What is ahead"), now=now)
         answer = HttpResponse(text, content_type="text/calendar; charset=utf-8")
         answer["Content-Disposition"] = 'inline; filename="calendar.ics"'
@@ -142,6 +148,15 @@ class CalendarView(View):
                 shadowed |= Q(task_key__startswith=f"{definition.name}.")
         ahead = theirs.filter(scheduled_at__gt=now).exclude(shadowed)
         return list(ahead.defer("payload", "result", "error").first_of(WAITING, MOST))
+
+
+def _entry(task: ScheduledTask, title: str, at: datetime, about: list[str], held: HeldTask | None) -> Entry:
+    """What is on hold says so, and stands where it comes then; where nobody can say that, its title says that it may not."""
+    if held is not None and held.until is None:
+        title, about = _("%(title)s (on hold)") % {"title": title}, [*about, _("It waits until it is released.")]
+    elif held is not None and held.until is not None:
+        about = [*about, _("It waits until %(at)s.") % {"at": told_time(held.until)}]
+    return Entry(str(task.pk), task.seq, at, title, " · ".join(about))
 
 
 def _words(name: str) -> str:

@@ -49,7 +49,7 @@ def _of_database(alias: str) -> list[CheckMessage]:
     keys: Counter[str] = Counter()
     labels: Counter[str] = Counter()
     for task_key, label, count in _open_rows(alias):
-        if task_key not in known:
+        if task_key not in known and not registry.is_elsewhere(task_key):
             keys[task_key] += count
         if label and model_of(label) is None:
             labels[label] += count
@@ -227,7 +227,7 @@ def _called(known: Definition) -> Iterator[tuple[str, str]]:
 
 
 def _unread(known: Definition) -> Iterator[tuple[str, str]]:
-    if known.starts_on or known.machine is not None:
+    if known.starts_on or known.has_states:
         return
     for name, value in vars(known.cls).items():
         is_ours = name.startswith("_") or name in {*known.cls._options, "definition"}

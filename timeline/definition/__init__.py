@@ -7,6 +7,7 @@ from timeline.definition.retry import Retry
 from timeline.definition.starts import AfterRun, Created, after_run, created
 from timeline.definition.timelines import Timeline
 from timeline.features.limits.declaration import Limit  # of limits
+from timeline.features.machines.choices import Passage, to
 from timeline.features.machines.declaration import Machine
 from timeline.features.machines.parse import OWNER, AskedEvent, ask
 from timeline.features.machines.table import BACK, IGNORE, OPEN, STAY, WORKING, Table, TableAnswer, Then
@@ -28,6 +29,7 @@ __all__ = [
     "Definition",
     "Limit",  # of limits
     "Machine",
+    "Passage",
     "Recurring",
     "Retry",
     "Step",
@@ -47,5 +49,6 @@ __all__ = [
     "never",
     "step",
     "task",
+    "to",
     "weekly",
 ]

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
     from timeline.definition.handlers import Options
     from timeline.definition.timelines import Timeline
+    from timeline.timing import When
 
     Problem = tuple[str, str]
 
@@ -109,7 +110,7 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
 
 def _content_problems(definition: Definition) -> Iterator[Problem]:
     cls = definition.cls
-    if definition.machine is not None:
+    if definition.has_states:
         return
     if isinstance(getattr(cls, "table", None), Mapping) and hasattr(cls, "initial"):
         yield "has a table and an initial state, but is no machine.", "Inherit from Machine."
@@ -209,7 +210,15 @@ def _when_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Ite
         yield f"is anchored to the field {when.field_name!r}, but there is no entity.", remedy
     if when.predecessor_name:
         yield from _predecessor_problems(definition, declared)
-        yield from _fan_problems(definition, declared)
+        yield from _absent_feature(when)
+
+
+def _absent_feature(when: When) -> Iterator[Problem]:
+    if when.is_for_each and not rules().occurrences:
+        yield (
+            "has each_of(…), and the feature 'fan_out' is not in FEATURES.",
+            "Name it there, or give another schedule.",
+        )
 
 
 def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
@@ -232,30 +241,6 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
         following = definition.tasks[name]
     if following is not None and following.when is None:
         yield f"follows {following.name!r}, which has no schedule.", "Give that one a schedule."
-
-
-def _fan_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
-    if declared.when is not None and declared.when.is_for_each and not rules().occurrences:
-        yield (
-            "has each_of(…), and the feature 'fan_out' is not in FEATURES.",
-            "Name it there, or give another schedule.",
-        )
-    when = declared.when
-    fans_out = definition.tasks.get(when.predecessor_name) if when is not None and when.is_for_each else None
-    if fans_out is None:
-        return
-    if fans_out.options.bulk is not None:
-        yield (
-            f"is fanned out by {fans_out.name!r}, which takes many entities in one call.",
-            f"Declare {fans_out.name!r} without bulk.",
-        )
-    if fans_out.is_repeated:
-        yield f"is fanned out by {fans_out.name!r}, which is repeated.", "Let a task that comes once fan out."
-    if fans_out.when is not None and fans_out.when.is_for_each:
-        yield (
-            f"is fanned out by {fans_out.name!r}, which is fanned out itself.",
-            f"Let {fans_out.when.predecessor_name!r} fan out both.",
-        )
 
 
 def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:

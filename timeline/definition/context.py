@@ -56,4 +56,4 @@ step_under_way: ContextVar[StepContext | None] = ContextVar("step_under_way", de
 RESERVED: Final = frozenset({"tasks", "step", "awaited", *(field.name for field in fields(Context))})
 
 # What a handler calls on ``self``.
-VERBS: Final = frozenset({"each", "progress", "aprogress", "fan_out", "wait_for"})
+VERBS: Final = frozenset({"each", "progress", "aprogress", "fan_out", "wait_for", "sleep"})

@@ -72,7 +72,7 @@ class Definition:
         key: Fields of the starting event's payload, which make the run's key; none: runs have no key.
         again: Whether what comes while a run is open begins one more when that has finished.
         search: Fields of the entity by which people find it; none: those of its own admin.
-        titles: Event, state or exit → what people call it.
+        titles: Event, state, exit or condition → what people call it.
         errors: Class of what a handler of a machine raises → the event that it means.
         asks: Event → who may say it, and its title.
         most_moves: So many moves of a machine's run within an hour by handlers and timers; then ``spinning`` comes, if any.
@@ -110,7 +110,7 @@ class Definition:
         return f"{self.name}.{task_name}"
 
     def title_of(self, name: str) -> str:
-        """What people call an event, a state or an exit, in the language of the moment; empty: it has no title."""
+        """What people call an event, a state, an exit or a condition, in the language of the moment; empty: it has no title."""
         return " ".join(str(self.titles.get(name, "")).split())
 
     def titled(self, name: str) -> str:
@@ -118,10 +118,25 @@ class Definition:
         title = self.title_of(name)
         return f"{title} ({name})" if title else name
 
+    @property
+    def has_states(self) -> bool:
+        """Whether its runs are in states, by a table."""
+        return self.machine is not None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """All states that its runs may be in, in the order of its table."""
+        return self.machine.states if self.machine is not None else ()
+
+    @property
+    def initial(self) -> str:
+        """The state that its runs begin in; empty: they are in none."""
+        return self.machine.initial if self.machine is not None else ""
+
     @cached_property
     def mirror(self) -> str:
         """Name of the entity's field in which a machine shows its state; empty: in none."""
-        return str(getattr(self.cls, "mirror", "")) if self.machine is not None else ""
+        return str(getattr(self.cls, "mirror", "")) if self.has_states else ""
 
     @cached_property
     def code(self) -> str:
@@ -139,10 +154,8 @@ class Definition:
         table = self.machine
         if table is None or not self.asks:
             return {}
-        taken = {state: table.takes(state) for state in table.states}
         found = {
-            state: tuple(sorted(event for event in self.asks if takes.get(event, IGNORE) is not IGNORE))
-            for state, takes in taken.items()
+            state: tuple(sorted(event for event in self.asks if table.moves(state, event))) for state in table.states
         }
         return {state: events for state, events in found.items() if events}
 
@@ -206,7 +219,7 @@ class Definition:
         """Events of a machine by which each move leaves a state that tasks are bound to, or comes to one."""
         if self.machine is None:
             return frozenset()
-        loose = {event for state, event, to in self._answers if to is IGNORE or self._is_loose(state, to)}
+        loose = {event for state, event, to in self.machine.answers() if to is IGNORE or self._is_loose(state, to)}
         return self.machine.events - loose
 
     @cached_property
@@ -216,17 +229,10 @@ class Definition:
             return frozenset()
         bound = {
             event
-            for state, event, to in self._answers
+            for state, event, to in self.machine.answers()
             if not self._is_loose(state, to) or (to is BACK and self.bound_states)
         }
         return self.machine.events - bound
-
-    @property
-    def _answers(self) -> list[tuple[str, str, Target]]:
-        """State and event of a machine, and where that leads."""
-        if self.machine is None:
-            return []
-        return [(state, event, to) for state in self.machine.states for event, to in self.machine.takes(state).items()]
 
     def _is_loose(self, state: str, to: Target) -> bool:
         """Whether no task is bound to either; what BACK leads to is not known here."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from timeline.features.holds.declaration import HoldOptions  # of holds
 from timeline.features.limits.declaration import LimitOptions  # of limits
+from timeline.features.on_failure.declaration import FailureOptions  # of on_failure
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -38,6 +39,7 @@ class TaskOptions(
     CoreOptions,
     LimitOptions,  # of limits
     HoldOptions,  # of holds
+    FailureOptions,  # of on_failure
     total=False,
 ):
     """All of them."""

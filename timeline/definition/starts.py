@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from django.utils.translation import gettext as _
+
 from timeline.lifecycle import RunEnd
 from timeline.timing.keywords import known_keywords
 from timeline.timing.offsets import Problem
@@ -26,6 +28,12 @@ _ENDS: Final[dict[str, frozenset[str]]] = {
 
 class Created:
     """A start of its own: a row of the entity's model was inserted. Made by ``created()``."""
+
+    kind: Final = "created"
+
+    def describe(self, definition: Definition) -> str:
+        """What starts a run, in words."""
+        return _("a new row of %(entity)s") % {"entity": definition.label}
 
     def __repr__(self) -> str:
         return "created()"
@@ -49,6 +57,15 @@ class AfterRun:
 
     timeline: type[Timeline]
     ended: Ended
+
+    @property
+    def kind(self) -> str:
+        return "after_run"
+
+    def describe(self, definition: Definition) -> str:  # noqa: ARG002 (as other starts do)
+        """What starts a run, in words."""
+        name = self.definition.name if self.definition else ""
+        return _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": self.ended}
 
     @property
     def definition(self) -> Definition | None:
@@ -77,7 +94,7 @@ class AfterRun:
             known = ", ".join(map(repr, _ENDS))
             return [(f"starts {word} with ended={self.ended!r}.", f"Use one of {known}.")]
         found = []
-        if other.machine is not None and self.ended in ("completed", "finished"):
+        if other.has_states and self.ended in ("completed", "finished"):
             problem = (
                 f"starts {word} where it is {self.ended}, but runs of a machine end by its table, which is an exit."
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
@@ -22,12 +23,12 @@ from timeline.features.steps.batches import Batches, check_step, each, each_asyn
 from timeline.features.steps.declaration import BoundStep, Runner, Step, Teller, check_progress
 from timeline.features.waits.declaration import THEIR_OWN, Waiter, event_wait, nothing_to_wait
 from timeline.hooks import verb
+from timeline.timing.keywords import known_units
 
 if TYPE_CHECKING:
-    from datetime import datetime, timedelta
+    from datetime import datetime
     from uuid import UUID
 
-    from timeline.features.machines.table import Table
     from timeline.models import Event, ScheduledTask, TimelineRun
 
 
@@ -84,7 +85,8 @@ class Timeline:
     In a unit test, ``Trial().remind(user)`` calls the plain method; pass what it reads: ``Trial(now=…)``.
     Handlers call methods declared with ``@step``; a step that is done is skipped. Within a step there is ``self.step``.
     ``self.each(…)`` calls a step for many rows, ``self.progress(…)`` shows people how far a handler is.
-    ``self.fan_out(…)`` makes another task be done once for each of several things.
+    ``self.fan_out(…)`` makes another task be done once for each of several things. ``self.sleep(days=2)`` lets the task rest
+    for so long.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
 
@@ -115,13 +117,16 @@ class Timeline:
     those of its own admin."""
 
     titles: ClassVar[Mapping[Any, Any]] = {}
-    """Event, state or exit → what people call it, as ``gettext_lazy`` gives it: ``{"payment.configured": _("the customer
-    paid")}``. Pages, ``explain`` and the API show it beside the name."""
+    """Event, state, exit or condition → what people call it, as ``gettext_lazy`` gives it:
+    ``{"payment.configured": _("the customer paid")}``. Pages, ``explain`` and the API show it beside the name."""
 
     again: ClassVar[bool] = False
     """If starting events come while a run is open, one more run begins when it has finished: one, however many came."""
 
     definition: ClassVar[Definition]
+
+    # Workers of others run its tasks, under any name: no worker of ours takes one.
+    _elsewhere: ClassVar[bool] = False
 
     _options = NAMED
 
@@ -133,8 +138,7 @@ class Timeline:
         check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)], cls._options)
         if abstract:
             return
-        starts_on, table = cls.starts_on, cls._read_table()
-        conduct = cls._conduct(table)
+        starts_on, conduct = cls.starts_on, cls._conduct()
         timers = conduct["timers"].tasks if conduct else {}
         cls.definition = Definition(
             cls=cls,
@@ -150,26 +154,25 @@ class Timeline:
             key=names_of(unless_declared(cls.key, ())),
             search=names_of(unless_declared(cls.search, ())),
             titles=read_titles(unless_declared(cls.titles, {})),
-            machine=table,
             payloads=cls._payload_types(),
             **conduct,
         )
         check_shape(cls.definition)
 
     @classmethod
-    def _read_table(cls) -> Table | None:
-        """The table of a machine, checked; None: it is none."""
-        return None
-
-    @classmethod
-    def _conduct(cls, table: Table | None) -> dict[str, Any]:  # noqa: ARG003 (a machine's is read by its table)
-        """What a machine does by itself: fields of its definition."""
+    def _conduct(cls) -> dict[str, Any]:
+        """What it does by itself, such as move by a table: further fields of its definition."""
         return {}
 
     @classmethod
     def _brought_back_by(cls) -> str:
         """What lets a process know a task of it that it does not know, for people; empty: the class has to declare it."""
         return ""
+
+    @classmethod
+    def _when_lost(cls, write: Any, *, now: datetime) -> Any:  # noqa: ARG003 (for others)
+        """What becomes of a lost attempt of one of its tasks, given what the rescuer would write."""
+        return write
 
     @classmethod
     def _payload_types(cls) -> Mapping[str, type]:
@@ -301,6 +304,46 @@ class Timeline:
         if "awaited" not in self._context:
             raise nothing_to_wait(type(self))
         return self._context["awaited"]
+
+    @known_units
+    def sleep(
+        self,
+        delta: timedelta = timedelta(0),
+        /,
+        *,
+        years: int = 0,
+        months: int = 0,
+        weeks: int = 0,
+        days: int = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        until: datetime | None = None,
+        name: str = "",
+    ) -> Any:
+        """
+        Sleep for so long, or until a moment; until then the task rests, and needs no worker.
+
+        The attempt ends here. When the moment has come, the handler is entered again from its beginning, skips the steps that
+        are done, and goes on behind the sleep. The moment is computed and recorded once. In a unit test, nothing sleeps.
+
+        Args:
+            delta: Exact duration; the units are added to it.
+            years, months, weeks, days: On the calendar, in the zone of the entity: the same time of day.
+            hours, minutes, seconds: Exact.
+            until: An aware datetime instead; if it has passed, the handler goes on at once.
+            name: Of the sleep, 90 characters at most. Left out: it is the first, the second, … without a name.
+
+        Returns:
+            Nothing; in a handler declared with ``async def``, a coroutine to be awaited.
+
+        Raises:
+            InvalidInput: naming what is wrong with what it is given (no time, a negative one), or where it is called: in an
+                atomic handler, in a step, in a transaction, in another thread, twice for the same name.
+        """
+        units = {"years": years, "months": months, "weeks": weeks, "days": days}
+        times = {"hours": hours, "minutes": minutes, "seconds": seconds}
+        return verb("sleep")(self, delta, until=until, name=name, **units, **times)
 
     def _part(self, name: str) -> Any:
         """What a feature has for the attempt that is made, from its first use on; None: there is none."""

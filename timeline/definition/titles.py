@@ -1,4 +1,4 @@
-"""Titles: what people call the events, states and exits of a timeline. Tasks have their own."""
+"""Titles: what people call the events, states, exits and conditions of a timeline. Tasks have their own."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ def problems_of_titles(definition: Definition) -> Iterator[tuple[str, str]]:
     if not isinstance(titles, Mapping):
         yield f"has titles = {titles!a:.60}.", 'Use a dict: {"payment.configured": _("the customer paid")}.'
         return
-    states = definition.machine.states if definition.machine is not None else ()
     is_own = "titles" in vars(definition.cls)  # What is inherited may name what only its base has.
-    known = {*definition.events, *definition.exits.values(), *states}
+    guards = [guard for task in definition.tasks.values() for guard in task.guards.values()]
+    conditions = {name for guard in guards if (name := getattr(guard, "__name__", ""))}
+    known = {*definition.events, *definition.exits.values(), *definition.states, *conditions}
     for name, title in titles.items():
         if is_own and name not in known:
-            remedy = "Name an event, a state or an exit of it; a task has its title in @task(title=…)."
+            remedy = "Name an event, a state, an exit or a condition of it; a task has its title in @task(title=…)."
             yield (
                 f"has a title for {name!a:.60}, which it does not have.",
                 did_you_mean(name, known, otherwise=remedy),

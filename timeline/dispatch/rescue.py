@@ -27,6 +27,7 @@ from timeline.hooks import hooks
 from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.task_records import origins_of, recorded_by
+from timeline.registry import registry
 from timeline.store.database_errors import catching, may_be_written_later
 from timeline.store.poll_queries import AT_ONCE, polling
 from timeline.store.transition import Write, apply
@@ -65,7 +66,9 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
         graced = {task.pk for task in _given_longer(active, now=now, using=using)}
         given = [task for task in active if task.pk not in graced]
         further = _further(given, using)
-        lost = [_lost(task, now, further=task.pk in further) for task in given]
+        lost = [
+            registry.when_lost(task.task_key, _lost(task, now, further=task.pk in further), now=now) for task in given
+        ]
         resend = _sent_again([task for task in tasks if task.state == State.PENDING], now=now, using=using)
         given_up = apply([write for write in lost if write.triggers == (Trigger.RETRY,)], now=now, using=using)
         last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]

@@ -25,7 +25,7 @@ from timeline.store.transactions import committed
 from timeline.store.transition import Write, advance, apply
 
 if TYPE_CHECKING:
-    from timeline.features.fan_out.attempts import FannedOut
+    from timeline.features.fan_out.fanned_rows import FannedOut
     from timeline.features.steps.calls import Steps
     from timeline.features.steps.recorder import StepWriter
 
@@ -234,12 +234,10 @@ def attempts_at(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) ->
 
 def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
     """Give tasks the events that they name; an attempt does not fail if its event was rolled back and is not there."""
-    caused = {task.cause_id for task in tasks if task.cause_id is not None}
-    named = Event.objects.using(using).filter(Among(caused))
-    causes = {event.pk: event for event in read_models(named)} if caused else {}
-    for task in tasks:
-        if task.cause_id is None:
-            continue
+    caused = [task for task in tasks if task.cause_id is not None]
+    named = Event.objects.using(using).filter(Among({task.cause_id for task in caused}))
+    causes: dict[UUID | None, Event] = {event.pk: event for event in read_models(named)} if caused else {}
+    for task in caused:
         if task.cause_id not in causes:
             said = "The event %s that task %s names as its cause is not there; its handler is told of none."
             logger.warning(said, task.cause_id, task.id)

@@ -216,6 +216,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         reconcile_locked(concerned, locked.entities, now=now, using=using, lenient=True)
         if discarded := [task for task in done if task.state == State.DISCARDED]:
             alert_discards(discarded, now=now, using=using)
+            for hear in hooks().discards:
+                hear(discarded, now=now, using=using)
     return done
 
 

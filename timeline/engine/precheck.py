@@ -38,15 +38,14 @@ from timeline.store.transition import Write
 from timeline.timing import When
 
 logger = logging.getLogger("timeline")
+Refusal = Reason | Write | Rest | BaseException  # As ``timeline.hooks.Hooks.prechecks`` says.
 
 # The task was pruned with its run while its worker gave no signs. Nobody reads this reason: there is no row to write it to.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
 GONE: Final = reasons.NOT_THERE()
 
 
-def look(
-    attempts: Sequence[Attempt], *, now: datetime, using: str
-) -> dict[UUID, Reason | Write | Rest | BaseException]:
+def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Refusal]:
     """
     Check again everything that an attempt depends on, and give each attempt its entity.
 
@@ -55,12 +54,11 @@ def look(
     check, which is a failed attempt of that task alone. The statements are few and fixed.
     """
     gone, flags = _read_runs([attempt.task for attempt in attempts], using)
-    refused: dict[UUID, Reason | Write | Rest | BaseException] = dict.fromkeys(gone, RUN_GONE)
+    refused: dict[UUID, Refusal] = dict.fromkeys(gone, RUN_GONE)
     attempts = _without(refused, attempts) if refused else attempts
     entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
-    asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
-    exits = exits_since([(run, known) for run, known in asked if run is not None], using=using) if asked else {}
-    reasons_of = {attempt.task.id: _refusal(attempt, entities, exits, now) for attempt in attempts}
+    exits = exits_since([(one.task.run, one.definition) for one in attempts if one.task.run is not None], using=using)
+    reasons_of = {attempt.task.id: refusal(attempt, entities, exits, now) for attempt in attempts}
     refused |= {task_id: reason for task_id, reason in reasons_of.items() if reason is not None}
     if missing := [attempt.task for attempt in attempts if reasons_of[attempt.task.id] is GONE]:
         refused |= not_seen(missing, using=using)
@@ -80,7 +78,7 @@ def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Seq
     return [attempt for attempt in attempts if attempt.task.id not in refused] if refused else attempts
 
 
-def _refusal(
+def refusal(
     attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
 ) -> Reason | Rest | BaseException | None:
     """The reason why it must not run, by the data that has been read; or the error because of which nobody knows."""
@@ -181,9 +179,7 @@ def pass_fresh_look(
     return passed, refused
 
 
-def _outcome_of(
-    attempt: Attempt, refused: Reason | Write | Rest | BaseException, now: datetime
-) -> Write | BaseException:
+def _outcome_of(attempt: Attempt, refused: Refusal, now: datetime) -> Write | BaseException:
     """The outcome of an attempt whose handler is not entered: it is cancelled, rests, has failed, or is given back."""
     if isinstance(refused, Exception):
         return failed(attempt, refused, now)  # No handler raised this error, so it is no answer for a machine.

@@ -189,6 +189,7 @@ class MoveNotAllowed(TransitionNotAllowed):
     A machine's state does not take this event, or is not the one expected; nothing was written. ``takes`` says what it would.
 
     ``moved``: it is in that state for another time than the one that was expected. No ``entity``: a table alone was asked.
+    ``unmet``: the conditions of the event, none of which holds.
     """
 
     message = _("state: %(which)s is %(state)s, which does not take '%(event)s'. %(remedy)s")
@@ -204,8 +205,10 @@ class MoveNotAllowed(TransitionNotAllowed):
         expected: str = "",
         ended: bool = False,
         moved: bool = False,
+        unmet: Sequence[str] = (),
     ) -> None:
         self.machine = machine
+        self.unmet = list(unmet)
         self.entity = entity
         self.moved = moved
         self.event = event
@@ -235,6 +238,8 @@ class MoveNotAllowed(TransitionNotAllowed):
             return gettext("Look at it again.")
         if self.ended:
             return gettext("It has ended; start a new run instead.")
+        if self.unmet:
+            return gettext("None of its conditions holds: %(conditions)s.") % {"conditions": ", ".join(self.unmet)}
         if not self.takes:
             return gettext("Its table does not know this state.")
         return gettext("It takes %(events)s.") % {"events": ", ".join(self.takes)}

@@ -105,6 +105,13 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks with these keys, for which the process has handlers."""
         return self.filter(task_key__in=task_keys)
 
+    def of_nobody(self, task_keys: Collection[str], elsewhere: Iterable[str]) -> ScheduledTaskQuerySet:
+        """Tasks that nobody runs: of none of these keys, nor of one that begins as the keys of others' tasks do."""
+        rows = self.exclude(task_key__in=task_keys)
+        for beginning in elsewhere:
+            rows = rows.exclude(task_key__startswith=beginning)
+        return rows
+
     def to_stage(self, now: datetime) -> ScheduledTaskQuerySet:
         """Waiting tasks whose time has come, those first that have been due longest."""
         return self.filter(state__in=_WAITING, scheduled_at__lte=now).order_by("scheduled_at", "pk")
@@ -136,8 +143,9 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.exclude(state=State.AVAILABLE, limit_key__gt="", slot=0)
 
     def closing(self) -> ScheduledTaskQuerySet:
-        """Tasks that were started, did not complete, and keep their places closed until somebody opens them."""
-        return self.filter(slot__gt=0).exclude(state__in=OPEN)  # Worded so that the index of places is used.
+        """Tasks that were started, did not complete, and keep their places closed until somebody opens them; by place."""
+        # Worded so that the index of places is used.
+        return self.filter(slot__gt=0).exclude(state__in=OPEN).order_by("limit_key", "slot")
 
     def on_their_way(self) -> ScheduledTaskQuerySet:
         """Tasks that are claimed and have not been started, those first whose leases expire first."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
-from django.db import models
+from django.db import connections, models
 from django.db.models import Q
 from django.utils.translation import pgettext_lazy
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import ReasonCode, State
 from timeline.models.task import ScheduledTask
 
@@ -80,15 +81,15 @@ def recorded_by(task_ids: Collection[UUID]) -> Q:
 
 
 def origins_of(previous: Mapping[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:
-    """Task → its idempotency key: the earliest revision on its way that did not complete. One statement for each step back."""
+    """
+    Task → its idempotency key: the earliest revision on its way that did not complete. One statement, if any has one before it.
+    """
     keys = {task_id: task_id for task_id in previous}
-    left = {task_id: before for task_id, before in previous.items() if before is not None}
-    while left:
-        rows = ScheduledTask.objects.using(using).filter(pk__in=set(left.values()))
-        earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}
-        open_ended = {pk: at for pk, at in left.items() if earlier[at][0] != State.COMPLETED}
-        keys |= open_ended
-        left = {pk: before for pk, at in open_ended.items() if (before := earlier[at][1]) is not None}
+    dialect, again = dialect_of(using), [task_id for task_id, before in previous.items() if before is not None]
+    if again:
+        with connections[using].cursor() as cursor:
+            cursor.execute(dialect.sql("origins"), {"ids": dialect.list_of(task_id.hex for task_id in again)})
+            keys |= {UUID(str(task_id)): UUID(str(at)) for task_id, at in cursor.fetchall()}
     return keys
 
 
@@ -126,6 +127,14 @@ class LogEntry(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "seq"], name="timeline_log_seq")]
+        # What people decided, by time. Entries of workers and polls, and of events that end runs, nearly all, are not in it.
+        indexes = [
+            models.Index(
+                fields=["at", "id", "actor"],
+                condition=~Q(actor="") & ~Q(reason_code=ReasonCode.EXIT.value),
+                name="timeline_log_people",
+            )
+        ]
         verbose_name_plural = "log entries"
 
     def __str__(self) -> str:

@@ -197,9 +197,7 @@ def _cancel_those_of(those: Sequence[TimelineRun], *, reason: Reason, now: datet
 
 
 def exits_since(asked: Sequence[tuple[TimelineRun, Definition]], *, using: str) -> dict[UUID, str]:
-    """
-    Runs that an event recorded after their beginning ends: id → name of the exit. One statement for all; none without exits.
-    """
+    """Runs that an event recorded after their beginning ends: id → name of the exit. One statement; none without exits."""
     asked = [(run, definition) for run, definition in asked if definition.exits]
     if not asked:
         return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
@@ -42,25 +42,18 @@ logger = logging.getLogger("timeline")
 Planned = tuple[TimelineRun, Definition, Plan]
 
 
-def seen_again(
-    runs: Sequence[TimelineRun], entities: Entities, there: Collection[EntityRef], *, using: str
-) -> tuple[Entities, Collection[EntityRef]]:
-    """Read locked runs and entities again, if receivers may have changed them. Gives entities, and refs of those unread."""
-    if not runs or not may_hosts_write():
-        return entities, there
+def seen_again(runs: Sequence[TimelineRun], *, using: str) -> Entities:
+    """Read locked runs, and their entities, again: receivers may have changed them."""
     found = TimelineRun.objects.using(using).in_bulk([run.pk for run in runs])
     for run in runs:
         run.__dict__.update((name, value) for name, value in vars(found[run.pk]).items() if name != "_state")
-    return load_entities({run.entity_ref for run in runs if run.entity_label}, using=using), ()
+    return load_entities({run.entity_ref for run in runs if run.entity_label}, using=using)
 
 
 def end_vanished(
-    known: Sequence[tuple[TimelineRun, Definition]], present: Collection[EntityRef], *, now: datetime, using: str
-) -> set[EntityRef]:
-    """End runs of entities that surely were deleted. Gives the others that are not present: nothing of them changes."""
-    missing = {run.entity_ref for run, definition in known if definition.label}.difference(present)
-    if not missing:
-        return missing
+    known: Sequence[tuple[TimelineRun, Definition]], missing: Set[EntityRef], *, now: datetime, using: str
+) -> Set[EntityRef]:
+    """End runs of missing entities that surely were deleted. Gives the others: nothing of them changes."""
     gone = surely_gone(missing, using=using)
     if ended := [run for run, definition in known if definition.label and run.entity_ref in gone]:
         end_runs(ended, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
@@ -202,14 +195,16 @@ def reconcile_locked(
 
     Raises the errors of ``reconcile``, unless it is ``lenient``; nothing is changed then.
     """
-    entities, there = seen_again(runs := list(runs), entities, there, using=using)
+    if (runs := list(runs)) and may_hosts_write():
+        entities, there = seen_again(runs, using=using), ()
     known = [
         (run, definition)
         for run in runs
         if run.is_open and (definition := registry.about(run.timeline, run.entity_label))
     ]
     present = entities.keys() | entities.unreadable.keys() | set(there)
-    unseen = end_vanished(known, present, now=now, using=using)
+    missing = {run.entity_ref for run, definition in known if definition.label} - present
+    unseen = end_vanished(known, missing, now=now, using=using) if missing else missing
     alive = [(run, definition) for run, definition in known if run.is_open and run.entity_ref not in unseen]
     unread = [(run, definition) for run, definition in alive if run.id not in (rows or {})]
     standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}

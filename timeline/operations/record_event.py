@@ -22,6 +22,7 @@ from timeline.definition.names import ERASED
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.features.machines.moves import ANY, Moving, Wish, decide_moves, is_moving, write_moves
+from timeline.features.machines.passages import act
 from timeline.features.machines.quick_moves import are_many, are_plain, reconcile_moved, write_ahead, write_at_once
 from timeline.hooks import hooks
 from timeline.ids import uuid7s
@@ -195,8 +196,11 @@ def record(
         now=now,
     )
     wanted = _Wanted(said, new, events, entities, beginnings, moves, later, using)
-    with atomic(using=using, savepoint=needs_savepoint(beginnings)):
+    acts = any(move.taken is not None and move.taken.edge.do for move in moves)
+    with atomic(using=using, savepoint=acts or needs_savepoint(beginnings)):
         done = wanted.written()
+        if acts:
+            act(moves, done.moved)
     written = {ref: event_id for ref, event_id in events.items() if event_id in done.recorded}
     for tell in hooks().recorded if written else ():
         tell(list(written.values()), using=using)

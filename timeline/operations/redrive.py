@@ -16,7 +16,7 @@ from timeline.definition.names import MAX_TASK_KEY
 from timeline.dialects import Among, dialect_of
 from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionNotAllowed
 from timeline.hooks import hooks
-from timeline.lifecycle import OPEN, Reason
+from timeline.lifecycle import OPEN, Reason, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.facts import wanted_of
 from timeline.operations.leave import exits_since
@@ -59,7 +59,8 @@ def redrive(
 
     Returns:
         The new tasks, in the order given: in state ``available``, or ``scheduled`` with ``spread``. If the run does not want a
-        task at once any more (its anchor has changed, or the task that it follows did not complete), its reason says so.
+        task at once any more (its anchor has changed, or the task that it follows did not complete), its reason says so. What
+        failed expires when it would have; a task that was cancelled or completed has as long as is declared, from now.
 
     Raises:
         InvalidInput: naming ``spread``.
@@ -174,10 +175,23 @@ def _again(
     task: ScheduledTask, revision: int, reason: Reason, spread: timedelta | None, now: datetime
 ) -> ScheduledTask:
     named = (task.entity_label, task.entity_id, task.task_key, task.occurrence)
-    again = next_revision(task, now + share_of(spread, *named) if spread else now, now=now)
+    again = made_again(task, now + share_of(spread, *named) if spread else now, now=now)
     again.revision = revision
     again.reason_code = reason.code
     again.reason, again.actor = clip(reason.text, MAX_REASON), clip(reason.actor, MAX_ACTOR)
+    return again
+
+
+def made_again(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
+    """
+    Make the row that runs an ended task again. Not saved.
+
+    What failed was not done in its time, and is no less late when it is tried once more. Who redrives what was cancelled, or
+    is done, has chosen another time.
+    """
+    again = next_revision(task, scheduled_at, now=now)
+    if task.state == State.DISCARDED:
+        again.expires_at = task.expires_at
     return again
 
 

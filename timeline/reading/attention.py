@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.apps import apps
 from django.core.exceptions import EmptyResultSet
 from django.db.models import F, OuterRef, QuerySet, Subquery
+from django.db.models.expressions import Combinable
 from django.utils.formats import number_format
 from django.utils.module_loading import import_string
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from timeline.conf import get_settings
-from timeline.features.machines.people import asking_states, runs_asking, tasks_resting
-from timeline.features.waits.reading import Moment, undecided
-from timeline.lifecycle import ReasonCode
-from timeline.models import Hold, ScheduledTask, TimelineRun
-from timeline.registry import registry
+from timeline.hooks import hooks
+from timeline.lifecycle import ReasonCode, State
+from timeline.models import ScheduledTask, TimelineRun
 from timeline.store.bounded_counts import Counted, counted_apart
+from timeline.store.index_selection import USUAL
 from timeline.store.multi_query import Words
 
 if TYPE_CHECKING:
@@ -77,7 +77,12 @@ class Waiting:
 
 
 def asks_of_waiting(
-    tasks: ScheduledTaskQuerySet, *, runs: bool = True, holds: bool = True, others: bool = True, now: Moment
+    tasks: ScheduledTaskQuerySet,
+    *,
+    runs: bool = True,
+    holds: bool = True,
+    others: bool = True,
+    now: datetime | Combinable,
 ) -> list[Ask]:
     """
     What to count. ``tasks`` are those that the reader may see; the rest: whether they may see all runs, all holds, and what is
@@ -85,22 +90,17 @@ def asks_of_waiting(
     """
     asks = [
         Ask("dead_letters", _dead(tasks).order_by("fingerprint", "finished_at", "pk")),
-        *(Ask("people", part) for key, when in _approvals() for part in undecided(tasks, key, when, now=now)),
         Ask("in_doubt", tasks_resting(tasks, ReasonCode.IN_DOUBT)),
         Ask("changed", tasks_resting(tasks, ReasonCode.DEFINITION)),
-        Ask("closed", tasks.closing().order_by("limit_key", "slot")),
+        *(Ask(*each) for ask in hooks().asks for each in ask(tasks, runs=runs, holds=holds, now=now)),
     ]
-    if runs:
-        asks += [Ask("people", runs_asking(name, state, using=tasks.db)) for name, state in asking_states()]
-    if holds:
-        asks.append(Ask("holds", Hold.objects.using(tasks.db).open().filter(until__isnull=True).oldest_first()))
     return [*asks, *(Ask(*each) for each in _asks_of_apps(tasks.db))] if others else asks
 
 
 def _asks_of_apps(using: str) -> Iterator[tuple[str, QuerySet[Any]]]:
-    """What waits of the apps of the package that are installed: ``waits`` of their configuration names a function."""
+    """What waits of the apps of the package that are installed: ``asks`` of their configuration names a function."""
     for config in apps.get_app_configs():
-        if config.name.startswith("timeline.") and (named := getattr(config, "waits", "")):
+        if config.name.startswith("timeline.") and (named := getattr(config, "asks", "")):
             yield from import_string(named)(using)
 
 
@@ -110,9 +110,11 @@ def _dead(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
     return tasks.failed_alike().alias(later=Subquery(later)).filter(later__isnull=True)
 
 
-def _approvals() -> Iterator[tuple[str, Any]]:
-    for known in registry:
-        yield from known.approvals.items()
+def tasks_resting(tasks: ScheduledTaskQuerySet, code: ReasonCode) -> ScheduledTaskQuerySet:
+    """Tasks that rest for this reason, until somebody decides, the first to look again first."""
+    rest = tasks.filter(state=State.RETRYABLE, reason_code=code)
+    # As the index has it.
+    return rest.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL).in_order()
 
 
 def as_counted(asks: Iterable[Ask]) -> Iterator[tuple[str, QuerySet[Any]]]:
@@ -157,7 +159,7 @@ def asks_of_overdue(free: ScheduledTaskQuerySet, *, now: datetime) -> list[Ask]:
     return [Ask(name, part.in_order()) for name, part in zip(names, late, strict=True)]
 
 
-def told_waits(waiting: Waiting) -> dict[str, str]:
+def waiting_in_words(waiting: Waiting) -> dict[str, str]:
     """Say of each kind of which there is something how much waits, in the order of ``Waiting``: its name → a few words."""
     said = {
         "dead_letters": ngettext(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, router
@@ -21,8 +21,7 @@ from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.features.holds.store import OnHold
-from timeline.features.recurring.planner import Known, passed_since, silent_until
-from timeline.features.recurring.store import last_slots
+from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.reading.attention import (
@@ -37,6 +36,7 @@ from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.bounded_counts import DETAIL, KIND, Counted, Pairs, counted_apart, counts_of
 from timeline.store.multi_query import Words, gather
+from timeline.store.transactions import AS_IT_IS, guided
 from timeline.store.triggers import missing_among
 from timeline.timing import told_time
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 RECENTLY: Final = timedelta(hours=24)  # A discard is reported for so long, unless it is redriven.
 EARLIER: Final = timedelta(weeks=1)  # A discarded task is found if it was due at most so long before it ended.
-MOST_NAMED: Final = 10  # Timelines, or tasks, in a sentence.
+MOST_NAMED: Final = 10  # Tasks in a sentence.
 MOST_COMMANDS: Final = 3  # Commands in a sentence.
 LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
 
@@ -233,8 +233,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
         held=counts["due"].count - counts["due and free"].count,
     )
     waiting = Waiting.of({name: counted.count for name, counted in counts.items()})
-    troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
-    troubles += troubles_of_clocks(now, using, is_polled=is_polled)
+    troubles = told_troubles(now=now, using=using, is_polled=is_polled)
     snapshot = old_snapshot(using=using)
     if snapshot is not None:
         troubles.append(snapshot.told)
@@ -246,6 +245,12 @@ def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
     """Ask the other apps, such as webhooks, what is wrong with their own data."""
     answers: list[tuple[Any, Any]] = diagnosing.send(sender=Health, now=now, using=using)
     return [trouble for _listener, trouble in answers if trouble is not None]
+
+
+def told_troubles(*, now: datetime, using: str, is_polled: bool) -> list[str]:
+    """The same with what features find, in sentences."""
+    found = [trouble.text for trouble in find_troubles(now=now, using=using)]
+    return [*found, *chain.from_iterable(ask(now=now, using=using, is_polled=is_polled) for ask in hooks().troubles)]
 
 
 def _holds(using: str) -> QuerySet[Any, Any]:
@@ -273,43 +278,6 @@ def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tupl
     return [(name, part.in_order()) for part in tasks.late(since)]
 
 
-def troubles_of_clocks(now: datetime, using: str, *, is_polled: bool) -> Iterator[str]:
-    """
-    Timelines whose clock stands still because it was ahead once, and, if polls begin runs, those of which a time has passed
-    without one. If no timeline starts by the clock, nothing is asked.
-    """
-    clocks = {known.name: known.recurring for known in registry if known.recurring is not None}
-    if not clocks or not get_settings().AUTOSTART:
-        return
-    until: dict[str, datetime] = {}
-    missed: dict[str, datetime] = {}
-    for name, runs in last_slots(list(clocks), using=using).items():
-        last, before, *_rest = [*(Known(run.started_at, run.key, False, run.recorded_at) for run in runs), None]
-        with suppress(OverflowError):
-            if (at := silent_until(clocks[name], last, before, now=now)) is not None:
-                until[name] = at
-            elif (
-                is_polled
-                and (at := passed_since(clocks[name], last, now=now - LATE * get_settings().POLL_INTERVAL)) is not None
-            ):
-                missed[name] = at
-    if until:
-        yield _(
-            "A clock was ahead when the next runs of %(timelines)s were made: none begins before %(at)s. See that all clocks "
-            "are right. To begin sooner, give the timelines other names."
-        ) % {"timelines": _named(until), "at": told_time(min(until.values()))}
-    if missed:
-        yield _(
-            "A time of %(timelines)s has passed and no run of it began, the first on %(at)s. Polls begin runs; see that they "
-            "succeed."
-        ) % {"timelines": _named(missed), "at": told_time(min(missed.values()))}
-
-
-def _named(names: Iterable[str]) -> str:
-    known = sorted(names)
-    return ", ".join([*known[:MOST_NAMED], *(["…"] if known[MOST_NAMED:] else [])])
-
-
 def _identity(using: str) -> QuerySet[Any, Any]:
     found = Identity.objects.using(using).annotate(machine_time=MachineTime())
     return found.values_list("site", "polled_at", "machine_time")
@@ -335,7 +303,8 @@ def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any
         place=Window(RowNumber(), partition_by=alike, order_by=["-finished_at", "-pk"]),
     ).filter(place=1)
     rows = latest.order_by("-count", "task_key").values_list("task_key", "count", "reason_code", "error")
-    return [{"task_key": key, "count": count, "error": _kind_of(code, error)} for key, count, code, error in rows]
+    with guided(AS_IT_IS, using=tasks.db):
+        return [{"task_key": key, "count": count, "error": _kind_of(code, error)} for key, count, code, error in rows]
 
 
 def _kind_of(reason_code: str, error: str) -> str:
@@ -345,7 +314,7 @@ def _kind_of(reason_code: str, error: str) -> str:
 
 def undefined_among(task_keys: Iterable[str], using: str) -> list[dict[str, Any]]:
     """Keys of open tasks, of those that are there, which no timeline of this process declares; the most first."""
-    unknown = set(task_keys) - set(registry.task_keys())
+    unknown = {key for key in set(task_keys) - set(registry.task_keys()) if not registry.is_elsewhere(key)}
     some = ScheduledTask.objects.using(using).filter(task_key=KIND, state=DETAIL).order_by("scheduled_at")
     pairs = [(key, state) for key in sorted(unknown) for state in sorted(OPEN)]
     found: Counter[str] = Counter()

@@ -8,21 +8,22 @@ from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
-from timeline.features.machines.reading import told_state
-from timeline.features.recurring.reading import is_repeated, schedule_of, series_after, series_ahead
-from timeline.features.steps.reading import StepLine, steps_of_task, told_steps
+from timeline.features.steps.reading import StepLines, steps_of_task, told_steps
 from timeline.features.waits.reading import waits_in_words, who_decides
 from timeline.hooks import hooks
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.in_the_way import told_in_the_way
+from timeline.reading.log_parts import LogPart, read_log
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.reason_texts import retold, told_reason
+from timeline.reading.told_series import is_repeated, series_after, series_ahead
 from timeline.registry import registry
 from timeline.timing import told_time
 from timeline.told_times import told_apart
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Sentences around the text of a reason; with other codes the text stands alone.
 _WHY = {
     ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
-    ReasonCode.GUARD: gettext_lazy("its guard said no (%(text)s)"),
+    ReasonCode.GUARD: gettext_lazy("its condition said no (%(text)s)"),
     ReasonCode.UNTIL: gettext_lazy("its series has ended (%(text)s)"),
     ReasonCode.HANDLER: gettext_lazy("its handler decided so: %(text)s"),
     ReasonCode.MOVED: gettext_lazy("it was moved: %(text)s"),
@@ -95,39 +96,46 @@ def explain(
     using: str,
     payload: bool = True,
     people: bool = True,
-    steps: Sequence[StepLine] | None = None,
+    steps: StepLines | None = None,
+    log: LogPart | None = None,
 ) -> str:
     """
     Tell the story of a task, one sentence a line: why it exists, when it is or was due, what happened, what comes next.
 
-    ``payload`` tells results and errors, ``people`` tells who decided and their texts. ``steps`` None: they are read here.
-    Times are in UTC, with seconds where two of them are of one minute.
+    ``payload`` tells results and errors, ``people`` tells who decided and their texts. ``steps`` and ``log`` None: they are
+    read here. Of a long log, the latest part is told. Times are in UTC, with seconds where two of them are of one minute.
     """
-    log = list(LogEntry.objects.using(using).filter(task=task).order_by("seq"))
+    log = read_log(task, using=using) if log is None else log
     if not payload:
-        task, log = masked(task), [masked_entry(entry) for entry in log]
+        task, log = masked(task), log._replace(entries=[masked_entry(entry) for entry in log.entries])
     if not people:
-        task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
+        entries = [without_people_entry(entry, task) for entry in log.entries]
+        task, log = without_people(task), log._replace(entries=entries)
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
-    done = steps
+    done, part = steps, log
 
     def tell() -> Iterator[str]:
-        yield from story_so_far(task, log, steps=done, now=now)
+        yield from story_so_far(task, part, steps=done, now=now)
         yield from outlook(task, now=now, using=using, people=people)
 
     return "\n".join(told_apart(tell))
 
 
-def story_so_far(
-    task: ScheduledTask, log: Sequence[LogEntry], *, steps: Sequence[StepLine], now: datetime
-) -> Iterator[str]:
+def story_so_far(task: ScheduledTask, log: LogPart, *, steps: StepLines, now: datetime) -> Iterator[str]:
     """Tell why a task exists, when it is or was due, and what happened; task and log are masked as the reader needs it."""
     yield _origin(task, now)
-    yield from told_state(task.run)
-    yield _schedule(task, log)
-    yield from _clock(task, now)
-    yield from life(task, log)
+    for tell in hooks().origins:
+        yield from tell(task, now=now)
+    yield _schedule(task, log.first_due or task.scheduled_at)
+    if log.left_out:
+        said = ngettext(
+            "%(count)s entry of its log is left out here, an earlier one.",
+            "%(count)s entries of its log are left out here, the earlier ones.",
+            log.left_out,
+        )
+        yield said % {"count": number_format(log.left_out, force_grouping=True)}
+    yield from life(task, log.entries)
     yield from told_steps(steps, of=task.pk)
 
 
@@ -144,7 +152,10 @@ def standing(task: ScheduledTask) -> str:
 
 
 def _in_words(row: ScheduledTask | LogEntry, timeline: str) -> str:
-    template, text = _WHY.get(ReasonCode(row.reason_code)), told_reason(row, timeline) or row.reason_code
+    template, text = (
+        _WHY.get(ReasonCode(row.reason_code)),
+        told_reason(row, timeline) or str(ReasonCode(row.reason_code).label),
+    )
     return str(template) % {"text": text} if template else text
 
 
@@ -173,8 +184,7 @@ def _origin(task: ScheduledTask, now: datetime) -> str:
     return f"{said}."
 
 
-def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
-    first = first_due(task, log)
+def _schedule(task: ScheduledTask, first: datetime) -> str:
     was = task.state in FINAL or first != task.scheduled_at
     said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": told_time(first)}
     if first == task.planned_at != task.nominal_at:  # By its window, or spread.
@@ -190,19 +200,6 @@ def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
     return f"{said}."
 
 
-def first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
-    """When it was due before its first attempt. A task that is tried again, or rests, has another due time since."""
-    for entry in log:
-        if entry.from_state == State.ACTIVE and (before := entry.detail.get("scheduled_at_before")):
-            return datetime.fromisoformat(before)
-    return task.scheduled_at
-
-
-def _clock(task: ScheduledTask, now: datetime) -> Iterator[str]:
-    if task.run_id and (said := schedule_of(task.timeline, now=now)):
-        yield _("Its timeline starts by the clock: %(schedule)s.") % {"schedule": said}
-
-
 def _is_defined(task_key: str) -> bool:
     with suppress(UnknownTask):
         return bool(registry.task(task_key))
@@ -213,6 +210,8 @@ def _rule(task: ScheduledTask) -> str:
     try:
         declared = registry.task(task.task_key)[1]
     except UnknownTask:
+        if registry.is_elsewhere(task.task_key):
+            return _("workers outside fetch it and run it")
         unknown = _("no handler of this key is known any more")
         return ". ".join(filter(None, [unknown, registry.brought_back_by(task.task_key).rstrip(".")]))
     return declared.describe() if task.run_id else ""
@@ -353,6 +352,8 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
     """Say what a task waits for. A task that is on hold is not late."""
     if asked := who_decides(task):
         yield asked
+    elif task.state == State.RETRYABLE and task.reason_code == ReasonCode.WAITING and not task.awaits:
+        yield _("It rests until %(at)s.") % {"at": told_time(task.scheduled_at)}
     elif rest := _RESTS.get((task.state, task.reason_code)):
         yield str(rest) % {"at": told_time(task.scheduled_at)}
     elif task.scheduled_at > now:
@@ -364,10 +365,14 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
         yield from _told_by_features(task, using)
     else:
         yield _("Its time has come; the next poll takes it.")
-    waits = task.state == State.AVAILABLE and bool(task.limit_key) and not task.slot
     is_late = task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now
-    if is_late and not is_held and not waits:
+    if is_late and not is_held and _could_be_claimed(task, using):
         yield _("It is overdue: is a worker running?")
+
+
+def _could_be_claimed(task: ScheduledTask, using: str) -> bool:
+    """Whether nothing but a worker is missing."""
+    return task.state != State.AVAILABLE or all(source.is_free(task, using=using) for source in hooks().sources)
 
 
 def _told_by_features(task: ScheduledTask, using: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from timeline.definition import AfterRun, Definition, Recurring
+from timeline.definition import Definition, Recurring
 from timeline.definition.names import first_paragraph
 from timeline.features.machines.reading import StateEntry, states_of
 from timeline.features.recurring.reading import Next, next_runs, next_slot, schedule_in_words
@@ -132,7 +132,7 @@ class TimelineEntry:
     tasks: list[TaskEntry]
     steps: list[StepEntry]
     states: list[StateEntry] = field(default_factory=list)
-    titles: dict[str, str] = field(default_factory=dict)  # Event, state or exit → what people call it.
+    titles: dict[str, str] = field(default_factory=dict)  # Event, state, exit or condition → what people call it.
 
     @property
     def told_exits(self) -> list[tuple[str, str]]:
@@ -214,12 +214,8 @@ def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -
         elif isinstance(start, Recurring):
             said = schedule_in_words(start, now=now, begins_at=begins_at)
             yield StartEntry(kind="clock", said=said, next_at=begins_at or next_slot(start, now=now))
-        elif isinstance(start, AfterRun):
-            name = start.definition.name if start.definition else ""
-            said = _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": start.ended}
-            yield StartEntry(kind="after_run", said=said)
         else:
-            yield StartEntry(kind="created", said=_("a new row of %(entity)s") % {"entity": definition.label})
+            yield StartEntry(kind=start.kind, said=start.describe(definition))
 
 
 def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:

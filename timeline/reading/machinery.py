@@ -77,15 +77,15 @@ def measure(*, now: datetime, using: str) -> Measured:
         signed_at=Max("seen_at"),
     )
     oldest = [at for part in late if (at := found.get(f"oldest_{part}"))]
-    waits: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for number, each in asks:
-        waits[each.name] = min(waits[each.name] + found.get(f"waits_{number}", 0), MAX_COUNTED)
+        counts[each.name] = min(counts[each.name] + found.get(f"waits_{number}", 0), MAX_COUNTED)
     return Measured(
         totals=list(Total.objects.using(using).order_by("pk")),
         uncounted=max((found.get("logged") or 0) - (found.get("counted") or 0), 0),
         available=_available(using),
         overdue=min(sum(found.get(f"late_{part}", 0) for part in late), MAX_COUNTED),
-        waiting=Waiting.of(waits),
+        waiting=Waiting.of(counts),
         oldest_overdue_at=min(oldest, default=None),
         polled_at=found.get("polled_at"),
         **{name: found.get(name, 0) for name in numbers},

@@ -93,8 +93,8 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     if entity is not None and definition.label not in map(label_of, family_of(entity.__class__)):
         entity = _as_the_child(ref, entity)
     run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
-    if definition.machine is not None:
-        run.state, run.state_at = definition.machine.initial, now
+    if definition.has_states:
+        run.state, run.state_at = definition.initial, now
     planned = plan_of(run, definition, entity, [], now=now)
     outlooks = _outlooks(definition, planned.foreseen)
     outlooks += [

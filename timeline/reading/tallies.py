@@ -99,8 +99,7 @@ def tallies(
     known = list(definitions)
     keys = [definition.task_key(name) for definition in known for name in definition.tasks]
     names = [definition.name for definition in known]
-    machine = known[0].machine if runs and len(known) == 1 else None
-    states = list(machine.states) if machine is not None else []
+    states = list(known[0].states) if runs and len(known) == 1 else []
     asks = _of_tasks(tasks, keys, now) + (_of_reasons(tasks, keys) if reasons else [])
     asks += _of_runs(tasks.db, names, now) if runs else []
     asks += _of_states(tasks.db, names[0], states) if states else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +11,6 @@ from django.db.models import Model
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.features.machines.declaration import table_of
-from timeline.features.machines.table import BACK, IGNORE, STAY, Row
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.reading.explanation import standing
@@ -94,55 +92,26 @@ def _marked(said: str, task_key: str) -> str:
 
 
 def mermaid_of(definition: Definition) -> str:
-    """Write a timeline as text for Mermaid, a machine as its table; events that all open states take are a note."""
-    lines = _lines(definition) if definition.machine is not None else _flow(definition)
-    return "\n".join(lines) + "\n"
+    """Write a timeline as text for Mermaid."""
+    return "\n".join(_flow(definition)) + "\n"
 
 
 def _flow(definition: Definition) -> Iterator[str]:
     names = {task: f"t{number}" for number, task in enumerate(definition.tasks)}
     yield "flowchart LR"
-    yield f'    run(["{_escaped(" · ".join(starts_of(definition) or [definition.name]))}"])'
+    yield f'    run(["{escaped(" · ".join(starts_of(definition) or [definition.name]))}"])'
     for task, name in names.items():
         declared = definition.tasks[task]
-        said = [declared.title or task, declared.describe(), *guards_of(declared)]
-        yield f'    {name}["{"<br>".join(_escaped(part) for part in said if part)}"]'
+        said = [declared.title or task, declared.describe(), *guards_of(definition, declared)]
+        yield f'    {name}["{"<br>".join(escaped(part) for part in said if part)}"]'
     for task, name in names.items():
         if (when := definition.tasks[task].when) is not None:
             yield f"    {names.get(when.predecessor_name, 'run')} --> {name}"
     for number, (event, name) in enumerate(definition.exits.items()):
-        yield f'    x{number}{{{{"{_escaped(f"{definition.titled(event)} → {definition.titled(name)}")}"}}}}'
+        yield f'    x{number}{{{{"{escaped(f"{definition.titled(event)} → {definition.titled(name)}")}"}}}}'
         yield f"    run -.-> x{number}"
 
 
-def _lines(definition: Definition) -> Iterator[str]:
-    table = table_of(definition)
-    names = {state: f"s{number}" for number, state in enumerate(table.states)}
-    yield "stateDiagram-v2"
-    for state, name in names.items():
-        yield f'    state "{_escaped(definition.titled(state))}" as {name}'
-    yield f"    [*] --> {names[table.initial]}"
-    for state, row in table.rows.items():
-        yield from _ways(state, row, names)
-    for state in table.states:
-        if state in table.ends:
-            yield f"    {names[state]} --> [*]"
-    for row, whose in ((table.of_working, "any working state"), (table.of_open, "any open state")):
-        if row:
-            told = ", ".join(
-                f"{event} → {target if isinstance(target, str) else target.name}" for event, target in row.items()
-            )
-            yield f"    note left of {names[table.initial]}: {whose} takes {_escaped(told)}"
-
-
-def _ways(state: str, row: Row, names: Mapping[str, str]) -> Iterator[str]:
-    for event, target in row.items():
-        if target is BACK:
-            yield f"    note right of {names[state]}: back by {_escaped(event)}"
-        elif target is not IGNORE:
-            end = names[state] if target is STAY else names[str(target)]
-            yield f"    {names[state]} --> {end}: {_escaped(event)}"
-
-
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """As Mermaid takes a text."""
     return re.sub(r"[^\w .,→-]", lambda letter: f"#{ord(letter[0])};", text)

@@ -13,12 +13,10 @@ from datetime import timedelta
 from math import log2
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.definition import AfterRun, Recurring
-from timeline.features.recurring.reading import schedule_in_words
+from timeline.reading.guard_words import guard_in_words
 from timeline.reading.picture_shapes import (
     BESIDE,
     BOLD,
@@ -82,15 +80,18 @@ def timeline_picture(definition: Definition, counts: Mapping[str, Iterable[Chip]
     return picture
 
 
-def guards_of(declared: Task[Any, ..., Any]) -> list[str]:
-    """The conditions of a task, as in its code: ``unless has_payment``."""
+def guards_of(definition: Definition, declared: Task[Any, ..., Any]) -> list[str]:
+    """The conditions of a task, for people: ``unless has payment``, or their titles, followed by their names in code."""
     asked = ((option, guard) for option, guard in declared.guards.items() if guard is not None)
-    return [f"{option.replace('_', ' ')} {_told(guard)}" for option, guard in asked]
+    return [guard_in_words(definition, option, guard, with_name=True) for option, guard in asked]
 
 
 def starts_of(definition: Definition) -> list[str]:
     """The triggers of a run, each in a few words."""
-    return [_start_in_words(start, definition) for start in definition.starts_on]
+    return [
+        definition.titled(start) if isinstance(start, str) else start.describe(definition)
+        for start in definition.starts_on
+    ]
 
 
 class _Axis:
@@ -194,7 +195,9 @@ def _card(known: _KnownTask, x: int, y: int, counts: Iterable[Chip]) -> Card:
     told = [("title", text) for text in wrapped(card.title, BOLD)]
     told += [("key", known.name)] if declared.title else []
     told += [("when", text) for text in wrapped(declared.describe(), LETTER)]
-    told += [("guard", text) for guard in guards_of(declared) for text in wrapped(f"◇ {guard}", LETTER)]
+    told += [
+        ("guard", text) for guard in guards_of(known.definition, declared) for text in wrapped(f"◇ {guard}", LETTER)
+    ]
     doc = "" if declared.is_timer else declared.doc
     told += [("doc", text) for text in wrapped(doc, LETTER, MOST_LINES)]
     bottom = y + PAD
@@ -219,19 +222,6 @@ def _exits(definition: Definition) -> Row:
         for event, name in definition.exits.items()
     ]
     return Row(pgettext("timeline", "Exits"), 0, chips)
-
-
-def _start_in_words(start: object, definition: Definition) -> str:
-    if isinstance(start, Recurring):
-        return schedule_in_words(start, now=None)
-    if isinstance(start, AfterRun):
-        name = start.definition.name if start.definition else ""
-        return _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": start.ended}
-    return (
-        definition.titled(start)
-        if isinstance(start, str)
-        else _("a new row of %(entity)s") % {"entity": definition.label}
-    )
 
 
 def _title(anchor: str) -> str:
@@ -263,10 +253,6 @@ def _kind(declared: Task[Any, ..., Any]) -> str:
     if declared.is_repeated:
         return "series"
     return "each" if when is not None and when.is_for_each else "task"
-
-
-def _told(guard: object) -> str:
-    return str(guard) if isinstance(guard, Q) else getattr(guard, "__name__", type(guard).__name__)
 
 
 def _sum(one: Offset, other: Offset) -> Offset:

@@ -13,6 +13,7 @@ from django.db.models import CharField, QuerySet
 from django.db.models.expressions import RawSQL
 
 from timeline.dialects import dialect_of
+from timeline.store.transactions import AS_IT_IS, execute_guided
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -55,7 +56,8 @@ def counts_of(asks: Iterable[Pairs], *, most: int, using: str) -> Counts:
     if not parts:
         return {}
     with connections[using].cursor() as cursor:
-        cursor.execute(f"WITH {', '.join(lists)} {' UNION ALL '.join(parts)}", [*texts, *values])
+        sql = f"WITH {', '.join(lists)} {' UNION ALL '.join(parts)}"
+        execute_guided(cursor, sql, [*texts, *values], settings=AS_IT_IS, using=using)
         return {(name, kind, detail): count for name, kind, detail, count in cursor.fetchall() if count}
 
 
@@ -92,7 +94,7 @@ def counted_apart(asks: Iterable[tuple[str, ScheduledTaskQuerySet]], *, most: in
     if not parts:
         return found
     with connections[using].cursor() as cursor:
-        cursor.execute(" UNION ALL ".join(parts), values)
+        execute_guided(cursor, " UNION ALL ".join(parts), values, settings=AS_IT_IS, using=using)
         for name, count, first_at in cursor.fetchall():
             before = found.get(name, Counted())
             times = [at for at in (before.first_at, _as_time(first_at, using)) if at is not None]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from uuid import UUID
 
 from django.db import connections
@@ -25,9 +25,14 @@ from timeline.payloads import clip
 if TYPE_CHECKING:
     from timeline.definition import Then
     from timeline.features.fan_out.declaration import Payloads
-    from timeline.features.recurring.store import Behind
-    from timeline.features.waits.store import Rests
     from timeline.planning import Times
+
+    class Resting(Protocol):
+        """What a task rests for."""
+
+        @property
+        def columns(self) -> Mapping[str, str | bool]:
+            """The columns of the row of the task that say so."""
 
 
 MAX_REASON = 200
@@ -78,7 +83,7 @@ class Write:
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     fans_out: Mapping[str, Payloads] = field(default_factory=dict)
-    rests: Rests | Behind | None = None
+    rests: Resting | None = None
     then: Then | None = None
     answers: tuple[str, ...] = ()
     slot: int | None = None
@@ -285,13 +290,13 @@ def touched(changes: Iterable[ChangeColumns]) -> frozenset[str]:
 
 
 @cache
-def steps_by(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
+def paths_by(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
     """The states that a row passes in this move, for each state that has it: directly, or after becoming due."""
-    steps = []
+    paths = []
     for state, triggers in product(State, ((trigger,), (Trigger.DUE, trigger))):
         with suppress(TransitionNotAllowed):
-            steps.append(passed(state, triggers))
-    return tuple(steps)
+            paths.append(passed(state, triggers))
+    return tuple(paths)
 
 
 @cache
@@ -302,7 +307,7 @@ def composed(
     columns: tuple[str, ...] = (),
     *,
     selection: str = "",
-    steps: tuple[tuple[State, ...], ...] = (),
+    paths: tuple[tuple[State, ...], ...] = (),
     wait: bool = True,
 ) -> Composed:
     """
@@ -313,20 +318,20 @@ def composed(
         touches: What they touch; see ``touched``.
         columns: The columns to return; empty: those that a transition always returns, and all that it sets.
         selection: The statement that finds and locks the rows first, and may always skip locked ones; empty: this one locks.
-        steps: For rows that are found: the states passed, for each state that has the move.
+        paths: For rows that are found: the states passed, for each state that has the move.
     """
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
     touches |= {source, "held", selection} if selection else {source}
-    if vias := " ".join(f"WHEN '{states[0]}' THEN '{states[1]}'" for states in steps if len(states) > 2):
+    if vias := " ".join(f"WHEN '{states[0]}' THEN '{states[1]}'" for states in paths if len(states) > 2):
         touches |= {"via"}
-    if steps:
+    if paths:
         if selection == LIMITED:
             touches |= {"slot"}
             read |= {"slot": "change.slot"}
         read |= {"id": "change.id", "from_state": "change.from_state", "via": f"CASE change.from_state {vias} END"}
     rules = narrowed(dialect.sql("columns"), touches)
     columns = columns or tuple(dict.fromkeys((*ALWAYS, *_COLUMN.findall(rules))))
-    returned = [f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))]
+    returned = [f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if paths else ())))]
     parts = {
         "rules": rules,
         "entries": narrowed(dialect.sql("entries"), touches),
@@ -334,7 +339,7 @@ def composed(
         "skip": "" if wait else "SKIP LOCKED",
         "columns": ", ".join(columns),
         "returned": ", ".join(returned),
-        "sources": ", ".join(f"'{states[0]}'" for states in steps),
+        "sources": ", ".join(f"'{states[0]}'" for states in paths),
     }
     verbs = ("transition",) if dialect.has_set_statements else ("transition", "log")
     sql, *log = (_filled(narrowed(dialect.sql(verb), touches), parts, read) for verb in verbs)

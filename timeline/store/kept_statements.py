@@ -19,7 +19,7 @@ from django.db import connections
 from timeline.dialects import Dialect, dialect_of, narrowed
 from timeline.lifecycle import FINAL, LEASED, State, Trigger
 from timeline.models.task import ScheduledTask
-from timeline.store.changes import ALWAYS, PARAMETER, VALUES, Composed, composed, steps_by
+from timeline.store.changes import ALWAYS, PARAMETER, VALUES, Composed, composed, paths_by
 from timeline.store.returned_rows import FIELDS
 from timeline.store.transactions import IN_ORDER
 
@@ -101,8 +101,8 @@ def _moving(
     """
     A statement of ``advance``. ``asked``: parameters of the selection and their types. ``given``: values that the move sets.
     """
-    steps = steps_by(trigger)
-    end = steps[0][-1]
+    paths = paths_by(trigger)
+    end = paths[0][-1]
     values = {*given, *(("lease",) if end in LEASED else ())}
     touches = frozenset({"to_state", end, *values, *(("ends", "slot") if end in FINAL else ())})
     read = (*values, *(("claim_token",) if end in LEASED else ()), *(("slot",) if end in FINAL else ()))
@@ -113,7 +113,7 @@ def _moving(
         columns=columns,
         settings=settings,
         text=lambda dialect: (
-            composed(dialect, "found", touches, columns, selection=selection, steps=steps, wait=wait).sql
+            composed(dialect, "found", touches, columns, selection=selection, paths=paths, wait=wait).sql
         ),
         constants={"to_state": end.value},
     )

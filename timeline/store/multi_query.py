@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
@@ -17,6 +17,7 @@ from django.utils.dateparse import parse_duration
 from timeline.clocks import is_told, story_now
 from timeline.dialects import Dialect, dialect_of, is_by_psycopg3, target_of
 from timeline.store.returned_rows import READ_FROM_JSON
+from timeline.store.transactions import AS_IT_IS, execute_guided
 
 Convert = Callable[[Any], Any]
 _READ: Final[dict[Any, Convert]] = {**READ_FROM_JSON, DurationField: parse_duration}
@@ -41,9 +42,12 @@ class _Part(NamedTuple):
     read: Callable[[list[Any]], Any]
 
 
-def gather(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> list[list[Any]]:
+def gather(
+    asked: Sequence[QuerySet[Any] | Words], *, settings: Mapping[str, str] = AS_IT_IS, using: str
+) -> list[list[Any]]:
     """
     Read queries without joins in one statement: the rows of each, unordered if there is no limit, or the values of ``Words``.
+    ``settings``: of the planner, for this statement.
     """
     parts = {number: part for number, each in enumerate(asked) if (part := _part_of(each, using)) is not None}
     found: list[list[Any]] = [[] for _each in asked]
@@ -57,7 +61,8 @@ def gather(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> list[list[A
         selected.append(f"SELECT {number}, {row.format(columns)} FROM part_{number}")  # noqa: S608 (names of our own)
     with connections[using].cursor() as cursor:
         parameters = [value for part in parts.values() for value in part.parameters]
-        cursor.execute(f"WITH {', '.join(named)} {' UNION ALL '.join(selected)}", parameters)
+        sql = f"WITH {', '.join(named)} {' UNION ALL '.join(selected)}"
+        execute_guided(cursor, sql, parameters, settings=settings, using=using)
         for number, said in cursor.fetchall():
             found[number].append(parts[number].read(json.loads(said)))
     return found

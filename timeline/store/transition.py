@@ -17,6 +17,7 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, LEASED, WAITING, Reason, Trigger
 from timeline.models import ScheduledTask
 from timeline.store.changes import (
+    LIMITED,
     MAX_ACTOR,
     MAX_REASON,
     NOTHING,
@@ -26,8 +27,8 @@ from timeline.store.changes import (
     as_changes,
     columns_of,
     composed,
+    paths_by,
     seconds,
-    steps_by,
     stored_by,
     touched,
 )
@@ -44,7 +45,7 @@ _KEYS: Final = ", ".join(KEYS)
 # The database ends a statement of a poll that takes too long.
 _BOUNDED: Final[dict[str, dict[str, str]]] = {"due": BOUNDS, "shares": BOUNDS}
 # Settings for statements that are not kept; a kept one has its own.
-_GUIDED: Final[dict[str, dict[str, str]]] = dict.fromkeys(("due", "shares", "group", "limited"), IN_ORDER)
+_GUIDED: Final[dict[str, dict[str, str]]] = dict.fromkeys(("due", "shares", "group", LIMITED), IN_ORDER)
 
 
 @contextmanager
@@ -170,8 +171,8 @@ def advance(
         parts: Names of optional lines of ``selection`` that are needed, such as one that leaves out tasks of some entities.
         asked: Further parameters of ``selection``.
     """
-    steps, connection = steps_by(trigger), connections[using]
-    end = steps[0][-1]
+    paths, connection = paths_by(trigger), connections[using]
+    end = paths[0][-1]
     change: ChangeColumns = {"to_state": end.value, "claim_token": claim_token, "worker": worker}
     if end in LEASED:
         change["lease"] = seconds(get_settings().LEASE if lease is None else lease)
@@ -190,7 +191,7 @@ def advance(
         touches = touched([given]) | parts
         if end in FINAL:
             touches |= {"slot"}
-        made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)
+        made = composed(dialect_of(using), "found", touches, read, selection=selection, paths=paths, wait=wait)
         sql, settings = made.sql, settings | _GUIDED.get(selection, {})
     parameters = {**NOTHING, **change, **asked, "at": now}
     with cursor_for_rows(connection) as cursor:

@@ -11,12 +11,8 @@ from typing import Final
 from django.db import ProgrammingError, connections, transaction
 
 from timeline.dialects import dialect_of
-from timeline.features.machines import one_trip
-from timeline.models.event import Event
-from timeline.models.machine_rows import RunEntry
-from timeline.models.run import TimelineRun
-from timeline.models.task import ScheduledTask
-from timeline.models.task_records import LogEntry
+from timeline.hooks import hooks
+from timeline.models import Event, LogEntry, RunEntry, ScheduledTask, TimelineRun
 from timeline.store import kept_statements
 
 # Name of a trigger, which is the name of its SQL file, too → its table. On both databases.
@@ -36,19 +32,8 @@ KEEPERS: Final = {
     "keep_task_of_log": ScheduledTask._meta.db_table,
 }
 FUNCTIONS: Final = ("guard_function", "keep_function")  # The functions of triggers.
-# Functions that statements call; each is in ``function_….sql``.
-CALLED: Final = (
-    "record_step",
-    "record_last_step",
-    "record_place",
-    "is_awaited",
-    "move_runs",
-    "to_move",
-    one_trip.NAME,
-)
-# More functions that statements call, each made of a whole statement.
+# Functions that statements call, each made of a whole statement. Features have more, see ``Hooks.functions``.
 KEPT: Final = {kept.name: kept for kept in kept_statements.KEPT}
-COMPOSED: Final = f"function_{one_trip.NAME}"  # Composed of rules that other statements have, too.
 # Functions that belong to a single trigger, and are installed with it.
 OWN_FUNCTIONS: Final = {
     "guard_transition": "transition_function",
@@ -69,8 +54,8 @@ def install_triggers(using: str) -> list[str]:
         return []  # The database may be of a kind that we do not support.
     dialect = dialect_of(using)
     triggers = list(triggers_of(using))
-    for name in (*FUNCTIONS, *_called(), *OWN_FUNCTIONS.values()) if dialect.has_trigger_functions else ():
-        _install(_text_of(name, using), using=using)
+    if dialect.has_trigger_functions:
+        _install_functions(using)
     for kept in KEPT.values() if dialect.has_trigger_functions else ():
         _install_kept(kept, using)
     for name in triggers:
@@ -83,10 +68,17 @@ def install_triggers(using: str) -> list[str]:
     return triggers
 
 
+def _install_functions(using: str) -> None:
+    for name in FUNCTIONS:
+        _install(_text_of(name, using), using=using)
+    for name, composed in hooks().functions:
+        _install(_text_of(f"function_{name}", using) if composed is None else composed(using), using=using)
+    for name in OWN_FUNCTIONS.values():
+        _install(_text_of(name, using), using=using)
+
+
 def _text_of(name: str, using: str) -> str:
     """The text of a function. The table that a guard reads is named with its schema."""
-    if name == COMPOSED:
-        return one_trip.function_text(using)
     text = dialect_of(using).sql(name)
     if "{schema}" not in text:
         return text
@@ -94,10 +86,6 @@ def _text_of(name: str, using: str) -> str:
         cursor.execute(dialect_of(using).sql("schema_of_runs"))
         schema, as_text = cursor.fetchone()
     return text.replace("{schema}", schema).replace("{schema_text}", as_text)
-
-
-def _called() -> list[str]:
-    return [f"function_{name}" for name in CALLED]
 
 
 def _install_kept(kept: kept_statements.Kept, using: str) -> None:
@@ -132,5 +120,6 @@ def missing_among(there: Collection[str], *, using: str) -> list[str]:
     """The same, from the names that the statement ``triggers`` has returned."""
     if kept_statements.TABLE not in there:
         return []
-    functions = (*CALLED, *KEPT) if dialect_of(using).has_trigger_functions else ()
+    called = [name for name, _composed in hooks().functions]
+    functions = (*called, *KEPT) if dialect_of(using).has_trigger_functions else ()
     return [name for name in (*triggers_of(using), *functions) if f"timeline_{name}" not in there]

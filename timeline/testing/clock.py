@@ -213,13 +213,13 @@ class StoryClock:
 
     def _run(self, task: ScheduledTask) -> list[ScheduledTask]:
         self.now = max(self.now, task.scheduled_at)
-        if task.limit_key and task.state != State.AVAILABLE:
-            return []  # It becomes available, and is run when it has a place.
+        source = next((source for source in hooks().sources if source.has(task)), None)
+        if source is not None and task.state != State.AVAILABLE:
+            return []  # It becomes available, and is run when its source gives it.
         token = None
-        if task.limit_key:
+        if source is not None:
             token = uuid4()
-            for source in hooks().sources:
-                task = source.claim_one(task, token, now=self.now, using=self.using)
+            task = source.claim_one(task, token, now=self.now, using=self.using)
         watch = StoryWatch(self.using)
         with errors_of(task) as errors:
             ran = run(
@@ -247,4 +247,4 @@ class StoryClock:
 
 def _is_free(task: ScheduledTask, using: str) -> bool:
     """Whether an available task may be under way now."""
-    return not task.limit_key or all(source.is_free(task, using=using) for source in hooks().sources)
+    return all(source.is_free(task, using=using) for source in hooks().sources if source.has(task))

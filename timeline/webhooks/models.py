@@ -204,6 +204,12 @@ class Delivery(EntityColumns):
             ),
             models.Index(fields=["endpoint", "created_at"], name="timeline_webhooks_of"),
             models.Index(fields=["ended_at"], condition=~Q(state=State.WAITING), name="timeline_webhooks_ended_at"),
+            # Most arrive, and those are not in it: lists find the few others in the order of their ids.
+            models.Index(
+                fields=["state", "id"],
+                condition=Q(state__in=sorted([State.FAILED, State.CANCELLED])),
+                name="timeline_webhooks_missed",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -133,9 +133,9 @@ def _chart(
     now: datetime,
     zone: tzinfo,
 ) -> Chart:
-    hours, step = span
-    first, length = _first_of(hours, now), timedelta(hours=step)
-    sums = [Counter[str]() for _number in range(hours // step)]
+    hours, width = span
+    first, length = _first_of(hours, now), timedelta(hours=width)
+    sums = [Counter[str]() for _number in range(hours // width)]
     for at, state in found:
         if at >= first:
             sums[min((at - first) // length, len(sums) - 1)][state] += 1
@@ -149,7 +149,7 @@ def _chart(
         share.rest,
         _bars(sums, begins, zone),
         number_format(max((some[State.DELIVERED] + some[State.FAILED] for some in sums), default=0)),
-        _ticks(begins, zone, is_a_day=step == 1),
+        _ticks(begins, zone, is_a_day=width == 1),
         [
             ChartRow(_told(at, zone), some[State.DELIVERED], some[State.FAILED])
             for at, some in zip(reversed(begins), reversed(sums), strict=True)

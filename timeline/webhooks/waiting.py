@@ -16,7 +16,7 @@ _FAILING: Final = Q(disabled_at=None, failures__gte=PAUSED_AFTER) | Q(
 )
 
 
-def waits(using: str) -> list[tuple[str, QuerySet[Endpoint]]]:
+def asks(using: str) -> list[tuple[str, QuerySet[Endpoint]]]:
     """Endpoints that wait for a person, where their table is."""
     if not router.allow_migrate_model(using, Endpoint):
         return []

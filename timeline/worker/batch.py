@@ -75,6 +75,23 @@ class Available:
             if attempts:
                 yield attempts
 
+    def claimed(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
+        """Begin the tasks of a message, in groups that are larger if their handlers are faster."""
+        task_key = batch.task_key or _kind_of(batch.task_ids, self.using)
+        left = batch.task_ids
+        while left and not self.watch.stopping():
+            size = self._size(task_key)
+            group, left = left[:size], left[size:]
+            some = False
+            begun = begin_given(
+                task_ids=group, token=batch.token, others_run=lambda: self.busy.others_run, **self._told
+            )
+            while not self.watch.stopping() and (attempts := next(begun, None)) is not None:
+                some = True
+                yield attempts
+            if left and not some:  # Others have these, and maybe the rest as well: ask once, not for each group.
+                left = startable(left, token=batch.token, now=self.clock(), using=self.using)
+
     def _ready(self, queue: str | None) -> Iterator[Begin]:
         """The most urgent of the kinds that can be had by kind and priority alone."""
         ready = ready_kinds(registry.task_keys(queue), now=self.clock(), using=self.using)
@@ -168,28 +185,8 @@ class _Turn:
                 yield attempts
 
     def _given(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
-        """Begin claimed tasks, in groups that are larger if their handlers are faster."""
-        available = self.available
         self.given.append(batch)
-        task_key = batch.task_key or _kind_of(batch.task_ids, available.using)
-        left = batch.task_ids
-        while left and not available.watch.stopping():
-            size = group_size(task_key, available.watch.pace, records_late=available.records_late)
-            group, left = left[:size], left[size:]
-            some = False
-            begun = begin_given(
-                task_ids=group,
-                clock=available.clock,
-                using=available.using,
-                token=batch.token,
-                worker=available.worker,
-                others_run=lambda: available.busy.others_run,
-            )
-            while not available.watch.stopping() and (attempts := next(begun, None)) is not None:
-                some = True
-                yield attempts
-            if left and not some:  # Others have these, and maybe the rest as well: ask once, not for each group.
-                left = startable(left, token=batch.token, now=available.clock(), using=available.using)
+        return self.available.claimed(batch)
 
 
 def _kind_of(task_ids: list[UUID], using: str) -> str:

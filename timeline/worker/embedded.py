@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from itertools import chain
 from time import monotonic
 from typing import Any, Final
 
 from timeline.conf import get_settings
+from timeline.dispatch.claim import ClaimedBatch, messages_of
 from timeline.dispatch.poll import Dispatched, begin_poll, stage_and_tell, tell_poll
 from timeline.dispatch.rescue import rescue
 from timeline.engine.groups import Attempt
@@ -45,6 +48,7 @@ class Worker(Loop):
                 threads, self._run_ready, using=using, stopping=self._stop.is_set, stop=self.stop
             )
         self._next_rescue = self._next_stage = 0.0
+        self._lost: deque[ClaimedBatch] = deque()  # Messages that a broker had, and nobody got: they are run here.
         self._sweeper = Sweeper(using)
         self._memory: dict[str, Any] = {}
         self._staged_at = EARLIEST  # Story time up to which all due tasks have been staged.
@@ -88,7 +92,7 @@ class Worker(Loop):
         self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
             if probe_lost(using=self.using).is_lost:
-                rescue(now=self._clock(), using=self.using)
+                self._lost += messages_of(rescue(now=self._clock(), using=self.using).resend)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
 
     def _begin_more(self, task_key: str, most: int) -> list[Attempt]:
@@ -104,7 +108,7 @@ class Worker(Loop):
         while True:
             last = self._stage()
             staged += last
-            if self._some_available:
+            if self._some_available or self._lost:
                 threads.call()
             if not last or monotonic() >= give_up:
                 return staged
@@ -112,12 +116,12 @@ class Worker(Loop):
     def _run_ready(self) -> int:
         """Run one group of each of the most urgent kinds."""
         busy = Busy()
-        return self._run_groups(self._available(busy).groups(), busy)
+        return self._run_groups(chain(self._of_lost_messages(busy), self._available(busy).groups()), busy)
 
     def _run_until(self, give_up: float) -> int:
         """Run due tasks."""
         busy = Busy()
-        return self._run_groups(self._groups(busy, give_up), busy)
+        return self._run_groups(chain(self._of_lost_messages(busy), self._groups(busy, give_up)), busy)
 
     def _run_groups(self, groups: Iterator[list[Attempt]], busy: Busy) -> int:
         runner = runner_of(
@@ -155,6 +159,15 @@ class Worker(Loop):
                 yield attempts
             if not some or monotonic() >= give_up:
                 return
+
+    def _of_lost_messages(self, busy: Busy) -> Iterator[list[Attempt]]:
+        """Begin what a poll has claimed for Celery, and whose message is lost."""
+        while self._lost:
+            try:
+                batch = self._lost.popleft()
+            except IndexError:  # Another thread was quicker.
+                return
+            yield from self._available(busy).claimed(batch)
 
     def _stage(self) -> int:
         """Make due tasks available, if it is time for that."""

@@ -122,8 +122,8 @@ class LateRecorder(Watch):
 
     def keep_up(self) -> bool:
         """Wait if handlers of unrecorded outcomes took as long as a group may: a crash repeats them. Tell whether it had to."""
-        waits = self._recording is not None and not self._recording.done()
-        if not waits or self._behind + self._spent < BUDGET.total_seconds():
+        is_recording = self._recording is not None and not self._recording.done()
+        if not is_recording or self._behind + self._spent < BUDGET.total_seconds():
             return False
         self.catch_up()
         return True

@@ -22,9 +22,9 @@ class Welcome(Timeline):
     once = True
 
     @task(after(), atomic=False, tags=("mail",))
-    def greet(self, customer: Customer) -> None:
+    def greet(self, customer: Customer) -> mails.Sent:
         """Say hello."""
-        mails.send(customer, "Welcome to Parley", "Good to have you. Somebody looks at your papers now.")
+        return mails.send(customer, "Welcome to Parley", "Good to have you. Somebody looks at your papers now.")
 
 
 class Directory(Timeline):
@@ -62,20 +62,20 @@ class Onboarding(Timeline):
         return verdict
 
     @task(after(decide), atomic=False, tags=("mail",))
-    def tell(self, customer: Customer) -> None:
+    def tell(self, customer: Customer) -> mails.Sent:
         """Tell the customer."""
         said = {
             Customer.Standing.APPROVED: "You are in.",
             Customer.Standing.REJECTED: "We are sorry: we cannot take you as a customer.",
         }.get(Customer.Standing(customer.standing), "It takes us longer than we said. Please bear with us.")
-        mails.send(customer, "About your papers", said)
+        return mails.send(customer, "About your papers", said)
 
     @task(after(decide, days=3), only_if=is_approved, atomic=False, tags=("mail",))
-    def first_steps(self, customer: Customer) -> None:
+    def first_steps(self, customer: Customer) -> mails.Sent:
         """Three days later: help with the first invoice."""
-        mails.send(customer, "Your first invoice", "Three things to know before you send one.")
+        return mails.send(customer, "Your first invoice", "Three things to know before you send one.")
 
     @task(after(decide, days=25), only_if=is_approved, atomic=False, tags=("mail",))
-    def ask_how_it_goes(self, customer: Customer) -> None:
+    def ask_how_it_goes(self, customer: Customer) -> mails.Sent:
         """Almost a month later: ask how it goes."""
-        mails.send(customer, "How is it going?", "Answer this mail; a person reads it.")
+        return mails.send(customer, "How is it going?", "Answer this mail; a person reads it.")

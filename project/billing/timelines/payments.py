@@ -48,9 +48,9 @@ class Invoicing(Timeline):
         return invoice.path
 
     @step(atomic=False, retry=Retry(max_attempts=10))
-    def mail(self, payment: int) -> None:
+    def mail(self, payment: int) -> mails.Sent:
         """Send it to the customer."""
-        mails.send_invoice(Invoice.objects.select_related("payment__customer").get(payment=payment))
+        return mails.send_invoice(Invoice.objects.select_related("payment__customer").get(payment=payment))
 
     @step(atomic=False, retry=Retry(max_attempts=10))
     def sync_accounting(self, payment: int) -> None:

@@ -56,9 +56,9 @@ class WeeklyReport(Timeline):
         return figures
 
     @step(atomic=False, retry=Retry(max_attempts=10))
-    def tell(self, monday: str, figures: dict[str, int]) -> None:
+    def tell(self, monday: str, figures: dict[str, int]) -> mails.Sent:
         """Mail the figures."""
-        mails.tell_finance(
+        return mails.tell_finance(
             f"The week before {monday}", f"{figures['settled']:,} settled; days not closed: {figures['open']}."
         )
 
@@ -115,6 +115,6 @@ class AnnualReport(Timeline):
         return put(f"reports/{year}.pdf", write_pdf(f"Transactions of {year}", lines))
 
     @step(atomic=False, retry=Retry(max_attempts=10))
-    def tell(self, year: int, path: str) -> None:
+    def tell(self, year: int, path: str) -> mails.Sent:
         """Say where it is."""
-        mails.tell_finance(f"The report of {year}", f"It is in {path}.")
+        return mails.tell_finance(f"The report of {year}", f"It is in {path}.")

@@ -74,10 +74,10 @@ class Settlement(Timeline):
         Report.objects.create(kind="settlement", period=day, figures=settled, made_at=self.now)
 
     @step(atomic=False, retry=Retry(max_attempts=10))
-    def tell_finance(self, day: str, settled: dict[str, int]) -> None:
+    def tell_finance(self, day: str, settled: dict[str, int]) -> mails.Sent:
         """Mail the report to those who look after the money."""
         text = f"{settled['settled']:,} transactions, EUR {settled['cents'] / 100:,.2f}."
-        mails.tell_finance(f"Settlement of {day}", text)
+        return mails.tell_finance(f"Settlement of {day}", text)
 
     @step
     def close_book(self, day: str, settled: dict[str, int]) -> None:

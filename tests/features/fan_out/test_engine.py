@@ -23,7 +23,7 @@ from timeline.dispatch.rescue import rescue
 from timeline.engine.attempts import begin_attempts
 from timeline.engine.groups import Keeper, Watch, run
 from timeline.exceptions import InvalidInput
-from timeline.features.fan_out.attempts import FannedOut
+from timeline.features.fan_out.fanned_rows import FannedOut
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.cancel import cancel

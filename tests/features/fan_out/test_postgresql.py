@@ -20,7 +20,7 @@ from timeline.dispatch.worker_signs import keep_paces
 from timeline.engine.attempts import begin_attempts
 from timeline.engine.finalize import settle
 from timeline.engine.groups import run
-from timeline.features.fan_out.attempts import still_open
+from timeline.features.fan_out.fanned_rows import still_open
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, TimelineRun
 from timeline.shortcuts import redrive, start

@@ -7,7 +7,7 @@ import pytest
 from tests.features.fan_out.settlement import row_of, rows_of, settlement, states_of
 from tests.testapp.models import Order
 from timeline.engine.attempts import begin_attempts
-from timeline.features.fan_out.attempts import still_open, write_fanned_out
+from timeline.features.fan_out.fanned_rows import still_open, write_fanned_out
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.store.transition import Write, apply

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -29,6 +30,7 @@ person = admin.person
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")
 NEW = reverse("admin:timeline_scheduledtask_hold")
+RELEASE = reverse("admin:timeline_scheduledtask_release")
 
 
 @pytest.fixture
@@ -40,6 +42,11 @@ def holder(person, browse):
 def where(order):
     """What the addresses say of the order."""
     return {"label": "testapp.order", "id": str(order.pk)}
+
+
+def releasing(held, **where):
+    """The address of the page that asks whether it is to be released."""
+    return f"{RELEASE}?{urlencode({'hold': getattr(held, 'pk', held), **where})}"
 
 
 def asked(where):
@@ -86,7 +93,7 @@ class TestHold:
         long = browse(person("h" * 180, *ALL, "hold_tasks"))
         for _ in range(2):
             long.post(asked(where), {"then": "run", "reason": "a dispute"})
-        long.post(HOLDS, {"hold": str(Hold.objects.get().pk)})
+        long.post(releasing(Hold.objects.get()))
 
         made = Hold.objects.get()
         assert made.actor == made.released_by == f"{'h' * 149}…"
@@ -264,7 +271,7 @@ class TestHolds:
         held = hold(order, reason="<a dispute>", actor="ada")
 
         page = text_of(holder.get(HOLDS))
-        answer = holder.post(HOLDS, {"hold": str(held.pk)}, follow=True)
+        answer = holder.post(releasing(held), follow=True)
 
         held.refresh_from_db()
         assert "by ada: &lt;a dispute&gt;" in page
@@ -275,14 +282,15 @@ class TestHolds:
     def test_says_so_where_somebody_was_sooner(self, holder, order):
         held = hold(order, reason="a dispute")
 
-        pages = [text_of(holder.post(HOLDS, {"hold": str(held.pk)}, follow=True)) for _ in range(2)]
+        pages = [text_of(holder.post(releasing(held), follow=True)) for _ in range(2)]
 
         assert "messagelist" in pages[1]
         assert "It is released." not in pages[1]
 
     @pytest.mark.parametrize("key", ["", "x", "00000000-0000-7000-8000-000000000000"])
     def test_releases_nothing_that_is_not_there(self, holder, key):
-        assert holder.post(HOLDS, {"hold": key}).status_code == 302
+        assert holder.get(releasing(key)).status_code == 302
+        assert holder.post(releasing(key)).status_code == 302
 
     def test_shows_only_to_who_may_see_holds(self, operator, person, browse, order):
         held = hold(order, reason="a dispute")
@@ -291,9 +299,91 @@ class TestHolds:
         assert operator.get(HOLDS).status_code == 403
         assert "a dispute" in text_of(seer.get(HOLDS))
         assert "Release" not in text_of(seer.get(HOLDS))
-        assert seer.post(HOLDS, {"hold": str(held.pk)}).status_code == 403
+        assert seer.get(releasing(held)).status_code == seer.post(releasing(held)).status_code == 403
         assert HOLDS in text_of(seer.get(LIST))
         assert HOLDS not in text_of(operator.get(LIST))
+
+
+class TestRelease:
+    @pytest.fixture
+    def tasks(self, about, order, clock):
+        """Two that are due, of which it is too late for one, and one that is ahead."""
+        about(order, -1)
+        about(order, -2, expires_at=clock.now - timedelta(hours=1))
+        about(order, 5)
+
+    def test_says_first_what_becomes_of_the_tasks_and_changes_nothing(self, holder, tasks, order):
+        held = hold(timeline="care", reason="moving")
+
+        page = text_of(holder.get(releasing(held)))
+
+        assert re.search("Release the hold: .*care</h1>", page)
+        assert "2 tasks are due, and run at once. They are about: <a" in page
+        assert f'id={order.pk}">order {order.pk}</a>' in page
+        assert "Of these, 1 is dropped, because it is too late for it." in page
+        assert "1 is ahead, and keeps its time." in page
+        held.refresh_from_db()
+        assert held.is_open
+
+    def test_says_what_something_else_holds(self, holder, tasks, order):
+        held = hold(timeline="care", reason="moving")
+        hold(order, reason="a dispute")
+
+        assert "Of these, 2 stay on hold: something else holds them, too." in text_of(holder.get(releasing(held)))
+
+    def test_says_what_is_cancelled(self, holder, tasks, order):
+        held = hold(order, reason="a dispute", then="expire")
+
+        assert "2 tasks are due, and are cancelled." in text_of(holder.get(releasing(held)))
+
+    def test_says_what_moves_and_how_far(self, holder, tasks, order, clock):
+        held = hold(order, reason="a dispute", then="shift")
+        clock.advance(days=2)
+
+        page = text_of(holder.get(releasing(held)))
+
+        assert "3 tasks move on by the time for which they were held, up to 2 days" in page.replace("\xa0", " ")
+
+    def test_says_that_nothing_is_under_it(self, holder, order):
+        assert "Nothing that you can see is under it now." in text_of(holder.get(releasing(hold(order, reason="x"))))
+
+    def test_leads_back_to_the_page_of_the_entity(self, holder, order, where):
+        answer = holder.post(releasing(hold(order, reason="x"), **where), {"reason": "they agree"})
+
+        assert answer["Location"] == f"{ENTITY}?{urlencode(where)}"
+        assert Hold.objects.get().release_reason == "they agree"
+
+    def test_releases_one_that_is_not_among_the_first(self, holder, order, monkeypatch):
+        hold(order, reason="x")
+        monkeypatch.setattr(pages, "MOST", 0)
+
+        answer = holder.post(releasing(hold(timeline="care", reason="x")), follow=True)
+
+        assert "It is released." in text_of(answer)
+
+    def test_costs_as_many_statements_for_many_as_for_few(self, person, browse, about):
+        browser = browse(person("root", is_superuser=True, is_staff=True))
+        held = hold(timeline="care", reason="moving")
+
+        def statements():
+            with CaptureQueriesContext(connection) as queries:
+                browser.get(releasing(held))
+            return len(queries)
+
+        for _ in range(2):
+            about(Order.objects.create(), -1)
+        few = statements()
+        for _ in range(30):
+            about(Order.objects.create(), -1)
+
+        assert statements() == few <= 12
+
+    def test_is_offered_where_holds_are_listed(self, holder, order, where):
+        held = hold(order, reason="a dispute")
+        attention = reverse("admin:timeline_scheduledtask_attention")
+
+        assert f'href="{releasing(held)}"' in text_of(holder.get(HOLDS))
+        assert f'href="{releasing(held)}"' in text_of(holder.get(attention))
 
 
 class TestWhatABrakeHasStopped:
@@ -311,12 +401,12 @@ class TestWhatABrakeHasStopped:
         assert f'href="{LIST}?state=overdue&amp;task=care.call"' in page
 
     def test_is_released_with_a_reason_only(self, holder, parked):
-        page = text_of(holder.post(HOLDS, {"hold": str(parked.pk), "reason": " "}, follow=True))
+        page = text_of(holder.post(releasing(parked), {"reason": " "}, follow=True))
         parked.refresh_from_db()
-        assert "say who decided, and why" in page
+        assert "Why it is right that they run: This field is required." in page
         assert parked.is_open
 
-        page = text_of(holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left"}, follow=True))
+        page = text_of(holder.post(releasing(parked), {"reason": "they left"}, follow=True))
 
         parked.refresh_from_db()
         assert (parked.released_by, parked.release_reason) == ("hanna@example.com", "they left")
@@ -325,11 +415,12 @@ class TestWhatABrakeHasStopped:
 
     def test_is_released_on_the_page_of_an_entity_too(self, holder, parked, where):
         page = text_of(holder.get(ENTITY, where))
-        assert 'name="reason"' in page
+        assert f'href="{releasing(parked, **where)}"'.replace("&", "&amp;") in page
+        assert "It holds tasks of others, too" in text_of(holder.get(releasing(parked, **where)))
         assert "It holds tasks of others, too, and they are released with these." in page
         assert "It holds tasks of others" not in text_of(holder.get(HOLDS))
 
-        holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left", **where})
+        holder.post(releasing(parked, **where), {"reason": "they left"})
 
         assert not Hold.objects.open().exists()
 
@@ -349,7 +440,7 @@ class TestEntity:
         held = hold(order, reason="a dispute", actor="ada")
 
         page = text_of(holder.get(ENTITY, where))
-        answer = holder.post(HOLDS, {"hold": str(held.pk), **where})
+        answer = holder.post(releasing(held, **where))
 
         assert "by ada: a dispute" in page
         assert "It holds tasks of others" not in page

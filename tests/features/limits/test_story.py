@@ -381,6 +381,19 @@ class TestExplain:
         monday.refresh_from_db()
         assert "It holds place 1 of “settlement”." in explain(monday)
 
+    def test_asks_for_a_worker_only_where_a_place_is_free(self, settlements, begin):
+        """It waits for its turn, however long; but nothing is in its way any more when nobody has the place."""
+        monday, tuesday = settlements()
+        asked = "It is overdue: is a worker running?"
+
+        is_first = explain(monday)
+        begin("settling.settle")
+        is_behind = explain(tuesday)
+
+        assert "It needs a place of “settlement”, and one is free." in is_first
+        assert asked in is_first
+        assert asked not in is_behind
+
     def test_names_who_keeps_it_closed(self, settlements, begin, now):
         monday, tuesday = settlements()
         errors.append(Discard("the bank says no"))

@@ -46,8 +46,8 @@ class TestScheduleInWords:
     def test_says_when_it_comes_and_when_it_comes_next(self):
         assert schedule_in_words(Settlement.definition.recurring, now=NOW) == SAID
 
-    def test_leaves_out_when_it_comes_next_where_nobody_asks(self):
-        assert schedule_in_words(Settlement.definition.recurring, now=None) == "every day at 02:00 in Europe/Berlin"
+    def test_says_when_it_comes_alone(self):
+        assert Settlement.definition.recurring.describe() == "every day at 02:00 in Europe/Berlin"
 
     def test_names_the_zone_of_the_site_where_none_is_declared(self, settings):
         settings.TIME_ZONE = "Asia/Tokyo"

@@ -38,6 +38,15 @@ class TestOriginsOf:
 
         assert origins_of({last.pk: last.previous_id}, using="default") == {last.pk: rows[place].pk}
 
+    def test_are_found_in_one_statement_however_many_there_are(self, chain, django_assert_num_queries):
+        rows = chain("completed", *["discarded"] * 5, "scheduled")
+        asked = {row.pk: row.previous_id for row in rows}
+
+        with django_assert_num_queries(1):
+            found = origins_of(asked, using="default")
+
+        assert found == {rows[0].pk: rows[0].pk} | {row.pk: rows[1].pk for row in rows[1:]}
+
     def test_are_their_own_where_there_is_none_before(self, chain):
         [row] = chain("active")
 

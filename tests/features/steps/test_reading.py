@@ -68,6 +68,20 @@ class TestStepsOfTask:
         transfer = steps_of_task(in_doubt, using="default")[1]
         assert (transfer.kind, transfer.seconds, transfer.result) == ("done", None, {"receipt": 7})
 
+    def test_reads_the_latest_of_very_many_and_each_in_doubt(self, make_task, now, clock, django_assert_num_queries):
+        row = make_task(attempt=1, state=State.COMPLETED)
+        about = {"origin": row.pk, "attempt": 1, "recorded_at": now, "seconds": 1.0}
+        StepRecord.objects.bulk_create(
+            StepRecord(**about, name=f"step {number}", kind="done" if number else "begun") for number in range(300)
+        )
+
+        with django_assert_num_queries(1):
+            steps = steps_of_task(row, using="default")
+
+        assert [step.name for step in steps] == ["step 0", *(f"step {number}" for number in range(100, 300))]
+        assert steps.left_out == 99
+        assert "279 steps more are done, earlier." in [*told_steps(steps, of=row.pk)]
+
     def test_reads_no_results_where_they_are_not_asked_for(self, in_doubt, django_assert_num_queries):
         with django_assert_num_queries(1) as queries:
             steps = steps_of_task(in_doubt, using="default", results=False)

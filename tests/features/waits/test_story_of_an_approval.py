@@ -327,7 +327,7 @@ class TestOnThePage:
 
         assert "Waits for a decision" in page
         assert "testapp.approve_refund" in page
-        assert "Somebody with the permission testapp.approve_refund is to approve or reject it" in page
+        assert "Somebody with the permission “testapp.approve_refund” is to approve or reject it" in page
         assert 'value="approve"' in page
         assert 'value="reject"' in page
 
@@ -376,7 +376,7 @@ class TestOnThePage:
 class TestExplain:
     def test_says_what_is_asked_and_what_was_said(self, asked, clock):
         assert "refund.approved or refund.rejected" in explain(asked)
-        assert "Somebody with the permission testapp.approve_refund" in explain(asked)
+        assert "Somebody with the permission “testapp.approve_refund”" in explain(asked)
         approve(asked, actor="boss")
         end(asked, clock)
         assert "refund.approved by boss" in explain(ScheduledTask.objects.get(pk=asked.pk))

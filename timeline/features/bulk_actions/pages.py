@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -88,6 +88,11 @@ class BulkPages(FeaturePages):
         context = {"shown": [self._shown(bulk) for bulk in found]}
         return self.page(request, "bulk", pgettext("timeline", "Bulk actions"), self.now_of(request), context)
 
+    def beside_list(self, request: HttpRequest) -> Iterable[tuple[str, str]]:
+        """The page, for who may find something there."""
+        if _may_see_bulk(request):
+            yield pgettext("timeline", "Bulk actions"), self.address("bulk")
+
     def bulk_action_view(self, request: HttpRequest, object_id: UUID) -> HttpResponse:
         """Show how far one is; or stop it."""
         bulk = self._visible_bulk(request).filter(pk=object_id).first()
@@ -143,7 +148,7 @@ def _span(bulk: BulkAction) -> str:
     return " ".join(f"{'+' if amount > 0 else '−'} {part.describe()}" for amount, part in parts if amount)
 
 
-def may_see_bulk(request: HttpRequest) -> bool:
+def _may_see_bulk(request: HttpRequest) -> bool:
     """Whether the user may see all, or do any of it, so that there may be something of theirs."""
     policy = policy_of(request)
     may_act = any(policy.allows(request.user, action) for action in ACTIONS)

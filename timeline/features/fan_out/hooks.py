@@ -8,7 +8,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from timeline.features.fan_out.attempts import FannedOut, still_open, write_fanned_out
+from timeline.features.fan_out.fanned_rows import FannedOut, still_open, write_fanned_out
+from timeline.features.fan_out.sentences import SENTENCES
 from timeline.hooks import Hooks
 
 if TYPE_CHECKING:
@@ -29,4 +30,9 @@ def _write(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: da
     return frozenset()
 
 
-HOOKS = Hooks(contexts=((attrgetter("definition.fanned_out"), _equip),), follows=(_write,), still_open=(still_open,))
+HOOKS = Hooks(
+    contexts=((attrgetter("definition.fanned_out"), _equip),),
+    follows=(_write,),
+    still_open=(still_open,),
+    sentences=SENTENCES,
+)

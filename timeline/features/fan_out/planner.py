@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from timeline import reasons
+from timeline.features.fan_out.sentences import FANNED_OUT_ANEW
 from timeline.lifecycle import OPEN
 from timeline.planning.answers import (
     LEFT_OPEN,
@@ -32,7 +32,7 @@ def keep_occurrences(
         if row.occurrence and (row.anchor, row.anchor_value) == (times.anchor, times.anchor_value):
             standing.append(_keep(row, times, result, now))
         else:
-            standing += cancel_open([row], reasons.FANNED_OUT_ANEW(task=_named(times)), result=result, spare=spare)
+            standing += cancel_open([row], FANNED_OUT_ANEW(task=_named(times)), result=result, spare=spare)
     return _together(standing, times)
 
 

@@ -85,6 +85,20 @@ class HoldForm(ReasonForm):
         return given | {"until": chosen or typed}
 
 
+class ReleaseForm(ReasonForm):
+    """Why a hold is released: needed for what a brake has stopped."""
+
+    def __init__(self, *args: Any, is_needed: bool, **options: Any) -> None:
+        super().__init__(*args, **options)
+        reason = self.fields["reason"]
+        reason.required = is_needed
+        if is_needed:
+            reason.label = _("Why it is right that they run")
+            reason.help_text = _("Required, 200 characters at most. It is kept with the hold, and your name.")
+        else:
+            reason.help_text = _("If you like, 200 characters at most. It is kept with the hold, and your name.")
+
+
 def _soon(now: datetime) -> Iterator[tuple[str, datetime, str]]:
     """Ends that are often meant, on this clock: a name, the moment, and how people are told of it."""
     tomorrow, monday = (_morning(now, days) for days in (1, 7 - now.weekday()))

@@ -18,11 +18,12 @@ from django.utils.translation import pgettext
 from timeline import shortcuts
 from timeline.admin import references
 from timeline.admin.bar import BarPlace
+from timeline.admin.before_again import whom
 from timeline.admin.pages import OF_ENTITY, FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import Named, actor_of, named
 from timeline.exceptions import TimelineError
-from timeline.features.holds.forms import HoldForm
-from timeline.features.holds.reading import told_hold, would_hold
+from timeline.features.holds.forms import HoldForm, ReleaseForm
+from timeline.features.holds.reading import FIRST, told_hold, would_hold, would_release
 from timeline.features.holds.store import names_to_hold, places_of
 from timeline.models import EntityRef, Hold, Scope, exact_ref
 from timeline.models.entities import NO_ENTITY, by_label, load_entities
@@ -91,13 +92,9 @@ class HoldPages(FeaturePages):
     """Who may see holds finds them; who may hold makes and releases them."""
 
     def holds_view(self, request: HttpRequest) -> HttpResponse:
-        """Show what is on hold, and what was last; or release the one that was sent."""
+        """Show what is on hold, and what was last."""
         policy, using = policy_of(request), self.alias
         may_hold = policy.may_hold(request.user)
-        if request.method == "POST":
-            if not may_hold:
-                raise PermissionDenied
-            return self._release(request)
         if not policy.sees_holds(request.user):
             raise PermissionDenied
         holds = policy.visible_holds(Hold.objects.using(using), request.user)
@@ -202,19 +199,53 @@ class HoldPages(FeaturePages):
         messages.success(request, _("It is on hold: within a poll nothing of it is started any more."))
         return True
 
-    def _release(self, request: HttpRequest) -> HttpResponse:
-        given, actor = request.POST, actor_of(request.user)
-        ref = exact_ref(given["label"], given.get("id", "")) if "label" in given else None
+    def release_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what becomes of the tasks under a hold, and ask; once that is confirmed, release it."""
+        policy, using = policy_of(request), self.alias
+        if not policy.may_hold(request.user):
+            raise PermissionDenied
+        ref = exact_ref(*(request.GET.get(name, "") for name in ("label", "id"))) if "label" in request.GET else None
+        rows = policy.visible_holds(Hold.objects.using(using), request.user).open()
+        now, [there] = self.now_and(request, [rows.oldest_first()[: MOST + 1]])
+        asked = request.GET.get("hold", "")
+        hold = next((each for each in there if str(each.pk) == asked), None) or self._hold_of(rows, asked)
+        if hold is None or hold.lifted_at is not None:
+            messages.error(request, _("It is released already, or is not there."))
+            return HttpResponseRedirect(self._back(ref))
+        given = request.POST if request.method == "POST" else None
+        form = ReleaseForm(given, is_needed=hold.is_by_brake, now=now, zone=timezone.get_current_timezone())
+        if given is not None and form.is_valid() and self._release(request, hold, form.cleaned_data["reason"].strip()):
+            return HttpResponseRedirect(self._back(ref))
+        visible, others = self.visible(request), [each for each in there if each.pk != hold.pk]
+        said, first = would_release(visible, hold, others, now=now)
+        names = references.names_of({*first, hold.entity_ref}, using=using, site=self.admin_site.name)
+        context = {
+            "form": form,
+            "has_errors": bool(form.errors),
+            "hold": hold,
+            "what": names[hold.entity_ref].name if hold.scope == Scope.ENTITY else hold.what,
+            "told": told_hold(hold),
+            "becomes": said,
+            "whom": whom(first[:FIRST], names, is_all=len(first) <= FIRST) if hold.scope != Scope.ENTITY else None,
+            "entity": ref,
+            "back": self._back(ref),
+        }
+        return self.page(request, "release", pgettext("timeline", "Release"), now, context)
+
+    def _hold_of(self, rows: HoldQuerySet, asked: str) -> Hold | None:
+        """One that is not among the first; None: it is not there."""
         with suppress(ValueError):
-            key = UUID(given.get("hold", ""))
-            try:
-                reason = given.get("reason", "").strip()
-                shortcuts.release(key, actor=actor, reason=reason, using=self.alias)
-            except (Hold.DoesNotExist, TimelineError) as error:
-                messages.error(request, str(error))
-            else:
-                messages.success(request, _("It is released."))
-        return HttpResponseRedirect(self._back(ref))
+            return rows.filter(pk=UUID(asked)).first()
+        return None
+
+    def _release(self, request: HttpRequest, hold: Hold, reason: str) -> bool:
+        try:
+            shortcuts.release(hold.pk, actor=actor_of(request.user), reason=reason, using=self.alias)
+        except (Hold.DoesNotExist, TimelineError) as error:
+            messages.error(request, str(error))
+            return False
+        messages.success(request, _("It is released."))
+        return True
 
     def _back(self, ref: EntityRef | None) -> str:
         return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
@@ -228,11 +259,12 @@ class HoldPages(FeaturePages):
         """For who may see them."""
         if policy_of(request).sees_holds(request.user):
             number, said = counts.get("open_holds", 0), _("so many are in force")
-            yield BarPlace(70, "holds", pgettext("timeline", "Holds"), number, said, also=("hold",))
+            yield BarPlace(70, "holds", pgettext("timeline", "Holds"), number, said, also=("hold", "release"))
 
     ROUTES = (
-        FeaturePage("holds", "holds/", holds_view, is_live=True, takes_forms=True),
+        FeaturePage("holds", "holds/", holds_view, is_live=True),
         FeaturePage("hold", "holds/new/", hold_view, OF_ENTITY | {"what"}, takes_forms=True),
+        FeaturePage("release", "holds/release/", release_view, OF_ENTITY | {"hold"}, takes_forms=True),
     )
 
 

@@ -22,6 +22,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline import reasons
 from timeline.dialects import sqlstate_of
 from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
+from timeline.features.holds.sentences import DUE_ON_HOLD, SHIFTED
 from timeline.features.holds.store import covers, in_english, let_go, tasks_under
 from timeline.ids import uuid7
 from timeline.lifecycle import WAITING, Reason, State, Trigger
@@ -194,7 +195,7 @@ def _next_ids(hold: Hold, size: int, using: str) -> list[UUID]:
 
 
 def _expire(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: datetime, using: str) -> int:
-    reason = _reason(hold, reasons.DUE_ON_HOLD)
+    reason = _reason(hold, DUE_ON_HOLD)
     writes = [
         Write(task=task, triggers=(Trigger.CANCEL,), reason=reason)
         for task in tasks
@@ -223,7 +224,7 @@ def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: d
             counted.append((first, last))
         if length:
             places.append((task, min(_within_hours(task, task.scheduled_at + length, locked), _MOST)))
-    move_locked(places, reason=_reason(hold, reasons.SHIFTED), now=now, using=using, sticks=False)
+    move_locked(places, reason=_reason(hold, SHIFTED), now=now, using=using, sticks=False)
     return len(places)
 
 
@@ -237,7 +238,7 @@ def _there_since(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, datet
     made_of = {task.previous_id: task.pk for task in tasks if task.previous_id is not None}
     while made_of:
         ends = LogEntry.objects.using(using).filter(task__in=list(made_of), to_state=State.CANCELLED)
-        shifted = ends.filter(detail__said__sentence=reasons.SHIFTED.name).values_list("task", flat=True)
+        shifted = ends.filter(detail__said__sentence=SHIFTED.name).values_list("task", flat=True)
         rows = ScheduledTask.objects.using(using).filter(pk__in=list(shifted)).only("created_at", "previous_id")
         since |= {made_of[row.pk]: row.created_at for row in rows}
         made_of = {row.previous_id: made_of[row.pk] for row in rows if row.previous_id is not None}

@@ -16,9 +16,9 @@ from django.db import connections
 from django.db.models import Exists, OuterRef, Q
 from django.utils import translation
 
-from timeline import reasons
 from timeline.dialects import Among, dialect_of
 from timeline.exceptions import UnknownTask
+from timeline.features.holds.sentences import ON_HOLD
 from timeline.lifecycle import OPEN, Reason, ReasonCode, State
 from timeline.models import Admission, EntityRef, Hold, ScheduledTask, Scope
 from timeline.models.decisions import HoldQuerySet
@@ -169,7 +169,7 @@ def _under(hold: Hold) -> Q:
 
 def reason_of(hold: Hold) -> Reason:
     """The reason that a task is on hold, for its row and its log."""
-    return reasons.ON_HOLD(what=in_english(hold), at=hold.created_at)
+    return ON_HOLD(what=in_english(hold), at=hold.created_at)
 
 
 def in_english(hold: Hold) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import takewhile
+from operator import attrgetter
 from uuid import UUID, uuid4
 
 from timeline.conf import get_settings
@@ -135,6 +136,8 @@ def _batches(tasks: Sequence[ScheduledTask], token: UUID, size: int, *, apart: b
 class Places:
     """Where tasks with a limit come from. See ``timeline.hooks.Source``."""
 
+    has: Callable[[ScheduledTask], object] = attrgetter("limit_key")
+
     def claim(self, *, limit: int, now: datetime, using: str) -> list[ClaimedBatch]:
         """Claim tasks that can get a place."""
         return claim_limited(limit=limit, now=now, using=using)
@@ -150,9 +153,9 @@ class Places:
 
     def is_free(self, task: ScheduledTask, *, using: str) -> bool:
         """Whether the task needs no place, has one, or one is free."""
-        limit = limit_of(registry.task(task.task_key)[1])
         if not task.limit_key or task.slot:
             return True
+        limit = limit_of(registry.task(task.task_key)[1])
         held = ScheduledTask.objects.using(using).filter(limit_key=task.limit_key, slot__gt=0).count()
         return limit is not None and held < limit.most
 

@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from timeline.features.limits.claims import Places
 from timeline.features.limits.keys import columns_of, compete, fill, give_up_places, hand_on, inherited, without_places
-from timeline.features.limits.reading import in_inventory, told_place
+from timeline.features.limits.reading import closed, in_inventory, told_place
 from timeline.hooks import Hooks, SomeColumns
 
 HOOKS = Hooks(
@@ -19,5 +19,6 @@ HOOKS = Hooks(
     successions=(hand_on,),
     redrives=(give_up_places,),
     explains=(told_place,),
+    asks=(closed,),
     inventories=(in_inventory,),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,7 @@ from timeline import shortcuts
 from timeline.admin.pages import FeaturePage, FeaturePages
 from timeline.admin.references import actor_of, called
 from timeline.exceptions import InvalidInput
+from timeline.features.limits.places import limited_keys
 from timeline.features.limits.reading import limits
 from timeline.store.changes import MAX_REASON
 
@@ -35,6 +37,11 @@ class LimitPages(FeaturePages):
         named = [(entry, [(place, called(place.task_key)) for place in entry.places]) for entry in found]
         context: dict[str, Any] = {"limits": named, "may_open": may_open, "longest": MAX_REASON}
         return self.page(request, "limits", pgettext("timeline", "Limits"), self.now_of(request), context)
+
+    def beside_list(self, request: HttpRequest) -> Iterable[tuple[str, str]]:
+        """The page, where anything has a limit."""
+        if request.user.has_perm("timeline.view_scheduledtask") and limited_keys():
+            yield pgettext("timeline", "Limits"), self.address("limits")
 
     def _open(self, request: HttpRequest) -> HttpResponse:
         """Open a key that those keep closed who were on the page, and say so."""

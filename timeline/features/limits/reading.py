@@ -17,6 +17,7 @@ from timeline.timing import told_time
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
+    from timeline.models.task import ScheduledTaskQuerySet
 
 _TOLD: Final = ("limit_key", "slot", "task_key", "state", "started_at", "finished_at")
 TOLD: Final = 5  # How many holders are named, if a key has many.
@@ -70,6 +71,11 @@ def limits(*, using: str) -> list[LimitEntry]:
     return [
         LimitEntry(key=key, places=held.get(key, []), waiting=counts.get(key, 0)) for key in sorted({*held, *counts})
     ]
+
+
+def closed(tasks: ScheduledTaskQuerySet, **_others: object) -> Iterator[tuple[str, ScheduledTaskQuerySet]]:
+    """What waits for a person: places that a task keeps closed."""
+    yield "closed", tasks.closing()
 
 
 def places_of(task_keys: Sequence[str], *, using: str) -> dict[str, tuple[int, int]]:

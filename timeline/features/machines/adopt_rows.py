@@ -15,7 +15,6 @@ from timeline.definition import Definition
 from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.declaration import known_state, table_of
-from timeline.features.machines.store import MAX_ACTOR
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import keys_of, ref_with
@@ -25,6 +24,7 @@ from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
 from timeline.payloads import as_text, check_text
 from timeline.registry import registry
 from timeline.runs import ending
+from timeline.store.changes import MAX_ACTOR
 from timeline.store.locks import lock_entities
 from timeline.store.run_insert import Beginning, begin_runs, constantly, plan_runs
 from timeline.store.transactions import atomic

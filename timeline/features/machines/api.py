@@ -16,7 +16,8 @@ from timeline.api.base import TimelineAPI, TimelineThrottle
 from timeline.api.fields import EntityField, InstantField, StrictSerializer, TextField
 from timeline.api.preconditions import RequestOutcome, answer_once
 from timeline.api.schema import REPEATABLE, answers, described
-from timeline.definition import STAY, Definition
+from timeline.definition import IGNORE, STAY, Definition
+from timeline.features.machines.choices import targets_of
 from timeline.features.machines.takes import Item, find_item, hand_over, may_answer, take
 from timeline.models import EntityRef, TimelineRun
 from timeline.models.machine_rows import RunEntry
@@ -115,7 +116,8 @@ def asking_machine(given: dict[str, Any]) -> Definition | None:
 
 def refuse_to_stay_for_ever(run: TimelineRun, definition: Definition, event: str, *, using: str) -> None:
     """Raise ``Throttled`` if events made a run enter its state again, and do its tasks again, ``MOST_STAYS`` times in a row."""
-    if definition.machine is None or definition.machine.takes(run.state).get(event) not in (STAY, run.state):
+    to = definition.machine.takes(run.state).get(event, IGNORE) if definition.machine is not None else IGNORE
+    if not {STAY, run.state}.intersection(targets_of(to)):
         return
     entries = RunEntry.objects.using(using).filter(run=run.pk)
     came = entries.exclude(from_state=F("to_state")).order_by("-seq").values_list("seq", flat=True).first()

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from datetime import datetime
 from uuid import UUID
 
-from timeline import reasons
-from timeline.definition import STAY, Definition
+from timeline.definition import IGNORE, STAY, Definition
+from timeline.features.machines.choices import targets_of
+from timeline.features.machines.sentences import DEADLINE_STANDS
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.operations.move import move_locked
 from timeline.operations.record_event import lock_subject_now, starters_of, subjects_of
@@ -34,7 +35,7 @@ def deadlines_kept(event: str, ref: EntityRef, *, now: datetime, using: str) -> 
         }
         if places:
             found = lock_tasks(list(places), using=using)
-            reason = reasons.DEADLINE_STANDS()
+            reason = DEADLINE_STANDS()
             move_locked([(task, places[task.pk]) for task in found], reason=reason, now=now, using=using)
 
 
@@ -44,7 +45,11 @@ def _staying(event: str, ref: EntityRef, now: datetime, using: str) -> list[tupl
     lock_subject_now(subject, read=False, now=now, using=using)
     runs = TimelineRun.objects.using(using).open().for_entity(ref).exclude(state="").locked()
     known = [(run, registry.about(run.timeline, run.entity_label)) for run in runs]
-    return [(run, one) for run, one in known if one and one.machine and one.machine.takes(run.state).get(event) is STAY]
+    return [
+        (run, one)
+        for run, one in known
+        if one and one.machine and STAY in targets_of(one.machine.takes(run.state).get(event, IGNORE))
+    ]
 
 
 def _timers_of(staying: Iterable[tuple[TimelineRun, Definition]]) -> dict[UUID, set[str]]:

@@ -13,6 +13,7 @@ from timeline.definition.check_timelines import NAMED
 from timeline.definition.handlers import Task
 from timeline.definition.timelines import Timeline
 from timeline.exceptions import DefinitionError, InvalidInput, MoveNotAllowed, UnknownMachineEvent
+from timeline.features.machines.choices import Choice
 from timeline.features.machines.parse import (
     Unreadable,
     owner_problems,
@@ -24,7 +25,7 @@ from timeline.features.machines.parse import (
     texts_of,
 )
 from timeline.features.machines.rules import mirror_problems
-from timeline.features.machines.table import IGNORE, Table, TableAnswer, Then
+from timeline.features.machines.table import UNSURE, Table, TableAnswer, Then
 from timeline.features.machines.timers import Timers, read_timers
 from timeline.features.steps.declaration import Step
 from timeline.payloads import as_text
@@ -33,7 +34,7 @@ from timeline.suggestions import did_you_mean, near
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
     from timeline.features.machines.parse import Ask, Who
-    from timeline.features.machines.table import Table, Target
+    from timeline.features.machines.table import Answer, Table
     from timeline.models import TimelineRun
 
 # What a machine is asked for, now or later, so no task of one may be called that.
@@ -51,7 +52,7 @@ def read_tells(declared: object, table: Table, *, starts: Collection[str]) -> fr
     """The states and events that a machine tells, as plain text. ``Unreadable``: the first mistake."""
     if isinstance(declared, str) or not isinstance(declared, Collection):
         raise Unreadable(f"has tells = {declared!a:.60}.", "Give states and events, as a tuple.")
-    moving = {event for state in table.states for event, target in table.takes(state).items() if target is not IGNORE}
+    moving = {event for state in table.states for event in table.takes(state) if table.moves(state, event)}
     known = {*table.states, *moving, *map(as_text, starts)}
     for name in declared:
         if isinstance(name, str) and as_text(name) in known:
@@ -102,7 +103,7 @@ class Machine(Timeline, abstract=True):
     _options = NAMED | (OPTIONS - METHODS)
 
     @classmethod
-    def next(cls, state: str, event: str) -> Target:
+    def next(cls, state: str, event: str) -> Answer:
         """
         Say what the table says. Asks no database.
 
@@ -112,7 +113,7 @@ class Machine(Timeline, abstract=True):
         Raises:
             TransitionNotAllowed: if this state does not take the event.
             UnknownMachineEvent: if no state does.
-            InvalidInput: if there is no such state.
+            InvalidInput: if there is no such state, or if it depends on conditions.
         """
         table = table_of(cls.definition)
         state = known_state(cls.definition, "state", state)
@@ -121,7 +122,11 @@ class Machine(Timeline, abstract=True):
             raise unknown_event(cls.definition, event)
         if event not in (takes := table.takes(state)):
             raise MoveNotAllowed(cls.definition.name, "", state, event, sorted(takes), ended=state in table.ends)
-        return takes[event]
+        if isinstance(to := takes[event], Choice):
+            said = {"targets": ", ".join(dict.fromkeys(map(str, to.targets)))}
+            problem = _("leads to one of %(targets)s, by what conditions say.")
+            raise InvalidInput("event", problem, _("Emit it: they are asked of an entity."), **said)
+        return to
 
     def visits(self, state: str, *, since: str = "") -> int:
         """
@@ -187,9 +192,8 @@ class Machine(Timeline, abstract=True):
             raise DefinitionError(cls.__name__, problem, remedy)
 
     @classmethod
-    def _conduct(cls, table: Table | None) -> dict[str, Any]:
-        if table is None:
-            return {}
+    def _conduct(cls) -> dict[str, Any]:
+        table = cls._read_table()
         try:
             timers: Timers = read_timers(cls.timers, table)
             errors = read_errors(cls.errors, table)
@@ -200,13 +204,15 @@ class Machine(Timeline, abstract=True):
             if spinning and spinning not in table.events:
                 remedy = did_you_mean(spinning, table.events, otherwise="Name an event of its table, or leave it out.")
                 raise Unreadable(f"has spinning = {spinning!a:.60}, which is no event of its table.", remedy)
+            if spinning and (state := table.unsure(spinning, table.states)):
+                raise Unreadable(f"has spinning = {spinning!r}, which {state!r} takes by conditions alone.", UNSURE)
             starts = cls.starts_on if isinstance(cls.starts_on, tuple) else (cls.starts_on,)
             tells = read_tells(cls.tells, table, starts={start for start in starts if isinstance(start, str)})
         except Unreadable as error:
             raise DefinitionError(cls.__name__, error.problem, error.remedy) from None
         for problem, remedy in owner_problems(asks, has_owner=bool(cls.owner) or _is_account(cls.entity)):
             raise DefinitionError(cls.__name__, problem, remedy)
-        conduct = {"timers": timers, "errors": errors, "asks": asks, "tells": tells}
+        conduct = {"machine": table, "timers": timers, "errors": errors, "asks": asks, "tells": tells}
         return {**conduct, "most_moves": cls.most_moves, "spinning": spinning}
 
     @classmethod

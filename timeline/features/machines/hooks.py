@@ -7,9 +7,13 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from timeline.features.machines import one_trip
 from timeline.features.machines.edges import forget_edges, see_edges
 from timeline.features.machines.mirror import mirror_runs, tell_entity
 from timeline.features.machines.outcomes import answered, decided, lost_for_good, move_on
+from timeline.features.machines.people import asked_of_people
+from timeline.features.machines.reading import told_state
+from timeline.features.machines.sentences import SENTENCES
 from timeline.hooks import Hooks, Poll
 from timeline.models import Edge
 from timeline.registry import registry
@@ -50,5 +54,9 @@ HOOKS = Hooks(
     follows=(move_on,),
     instances=((attrgetter("state"), tell_entity),),
     reconciled=(mirror_runs,),
+    functions=(("move_runs", None), ("to_move", None), (one_trip.NAME, one_trip.function_text)),
     migrated=(_migrated,),
+    origins=(told_state,),
+    sentences=SENTENCES,
+    asks=(asked_of_people,),
 )

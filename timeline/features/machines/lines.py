@@ -11,11 +11,12 @@ from django.utils.translation import pgettext
 
 from timeline.admin.actions import WORDINGS
 from timeline.admin.pages import policy_of
-from timeline.admin.references import Called, Named, actor_of, breakable, called
+from timeline.admin.references import Called, Named, actor_of, called
 from timeline.admin.subject import Reader
 from timeline.features.machines.people import Asking, whys_asked, whys_read
 from timeline.features.machines.takes import Item, item_of, takings_asked, takings_read
 from timeline.policy import APPROVALS
+from timeline.reading.right_names import right_in_words
 from timeline.registry import registry
 from timeline.store.multi_query import gather
 
@@ -40,11 +41,12 @@ class WaitingPerson(NamedTuple):
 
     Args:
         item: What can be taken.
-        state: Of a machine; empty: it is a task.
+        state: Of a machine, in words; empty: it is a task.
+        state_name: The same as in its code, if the words are others.
         why: What the event said that led here; empty: nothing, or the reader may not know.
         since, until: From when and until when; None: without end.
         is_late: Whether that is over.
-        rights: Who may answer.
+        rights: Who may answer: each permission in words, and its name.
         asked: What can be said, in words, by whoever may.
         buttons: What the user may say, in words, each with its address.
         task, called: What asks for approval; None: it is a machine.
@@ -61,13 +63,14 @@ class WaitingPerson(NamedTuple):
     since: datetime
     until: datetime | None
     is_late: bool
-    rights: list[str]
+    rights: list[tuple[str, str]]
     asked: list[str]
     buttons: list[tuple[str, str]]
     task: ScheduledTask | None = None
     called: Called | None = None
     verbs: Sequence[tuple[Action, StrPromise]] = ()
     is_held: bool = False
+    state_name: str = ""
     taking: Taking | None = None
     is_mine: bool = False
 
@@ -136,7 +139,7 @@ class PersonLines:
             since=each.since,
             until=each.until,
             is_late=False,
-            rights=[breakable(each.right)],
+            rights=[(right_in_words(each.right), each.right)],
             asked=[str(WORDINGS[action].verb) for action in sorted(APPROVALS)],
             buttons=[],
             task=task,
@@ -152,7 +155,8 @@ class PersonLines:
             **shared,
             timeline=run.timeline,
             key=run.key,
-            state=known.titled(run.state),
+            state=known.title_of(run.state) or run.state,
+            state_name=run.state if known.title_of(run.state) else "",
             since=run.state_at or self.now,
             until=each.due_at,
             is_late=each.due_at is not None and each.due_at <= self.now,
@@ -182,9 +186,9 @@ def with_buttons(
     ]
 
 
-def _rights_of(run: TimelineRun) -> list[str]:
+def _rights_of(run: TimelineRun) -> list[tuple[str, str]]:
     """Who may say one of the events that a run asks for in its state."""
     definition = registry.timeline(run.timeline)
     asks = [definition.asks[event] for event in definition.asked_in.get(run.state, ())]
-    rights = list(map(breakable, sorted({name for ask in asks for name in ask.permissions})))
-    return [*rights, pgettext("timeline", "the owner")] if any(ask.owner for ask in asks) else rights
+    rights = [(right_in_words(name), name) for name in sorted({name for ask in asks for name in ask.permissions})]
+    return [*rights, (pgettext("timeline", "the owner"), "")] if any(ask.owner for ask in asks) else rights

@@ -15,8 +15,10 @@ from django.utils.translation import gettext_lazy as _
 from timeline.definition import BACK, IGNORE, STAY, Definition
 from timeline.definition.payload_types import check_payload
 from timeline.exceptions import InvalidInput, MoveNotAllowed, NoOpenRun, WrongEntity
+from timeline.features.machines.choices import Choice
 from timeline.features.machines.declaration import known_state, table_of, unknown_event
 from timeline.features.machines.edges import see_pairs
+from timeline.features.machines.passages import Taken, entities_asked, refuse_within, way_of
 from timeline.features.machines.store import (
     NewState,
     can_read_ahead,
@@ -33,6 +35,7 @@ from timeline.operations.leave import Ended, end_runs
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from timeline.features.machines.table import Target
     from timeline.operations.record_event import EventFields, Subject
 
 
@@ -69,7 +72,7 @@ ANY: Final = Wish()
 class Moving:
     """
     A move, decided and not written yet, of an entity by the name of the event's row. ``rows``: the locked tasks to plan from
-    after it; None: not read yet.
+    after it; None: not read yet. ``taken``: the way that it takes, if its table has conditions or effects.
     """
 
     subject: EntityRef
@@ -77,6 +80,7 @@ class Moving:
     run: TimelineRun
     target: str
     rows: list[ScheduledTask] | None = None
+    taken: Taken | None = None
 
 
 def check_wish(
@@ -179,15 +183,23 @@ def decide_moves(
         going_on = {names[ref] for ref, definition in asked if runs[ref, definition.name]}
         _refuse_without(said, without, keys, wish, using, beside={ref for ref in refs if names[ref] in going_on})
     moves = [
-        (names[ref], definition, run, _target(run, definition, said.name, wish))
+        (names[ref], definition, run, _answer(run, definition, said.name, wish))
         for ref, definition in asked
         for run in runs[ref, definition.name]
     ]
-    return [
-        Moving(subject, definition, run, target, rows.get(run.id))
-        for subject, definition, run, target in moves
-        if target is not None
-    ]
+    held = {name: entity for subject in subjects.values() for name, entity in subject.there.items()}
+    entities = entities_asked(((run, answer) for *_names, run, answer in moves), held, using=using)
+    refuse_within((run for *_names, run, answer in moves if answer is not IGNORE), said.name)
+    found = []
+    for subject, definition, run, answer in moves:
+        taken = None
+        if isinstance(answer, Choice):
+            taken = way_of(run, answer, entities[run.entity_ref], said)
+            answer = None if taken is None else taken.edge.target  # noqa: PLW2901 (what it comes to)
+        target = _target(run, definition, said.name, answer)
+        if target is not None:
+            found.append(Moving(subject, definition, run, target, rows.get(run.id), taken))
+    return found
 
 
 def lock_ahead(event: str, subject: Subject, wish: Wish, *, using: str) -> datetime | None:
@@ -275,20 +287,27 @@ def _refuse_without(
             raise NoOpenRun(definition.name, str(ref), keys.get(definition.name, ""))
 
 
-def _target(run: TimelineRun, definition: Definition, event: str, wish: Wish) -> str | None:
-    """The state that a run moves to; None: it stays as it is."""
-    table = table_of(definition)
-    takes = table.takes(run.state)
+def _answer(run: TimelineRun, definition: Definition, event: str, wish: Wish) -> Target | None:
+    """What the table says of the event for a run; None: nothing. ``MoveNotAllowed`` if it is not as the caller wished."""
+    takes = table_of(definition).takes(run.state)
     if wish.expect and wish.machine == definition.name and run.state != wish.expect:
         raise MoveNotAllowed(
             definition.name, str(run.entity_ref), run.state, event, sorted(takes), expected=wish.expect
         )
     if wish.visit is not None and wish.machine == definition.name and wish.visit != (run.pk, run.moves):
         raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes), moved=True)
-    answer = takes.get(event)
+    return takes.get(event)
+
+
+def _target(run: TimelineRun, definition: Definition, event: str, answer: Target | None) -> str | None:
+    """The state that a run moves to; None: it stays as it is. ``MoveNotAllowed``: its table, or no condition, lets it move."""
+    table = table_of(definition)
     leads_on = answer is not BACK or (run.state, run.back) in table.edges
     if answer is None or not leads_on:  # If the table was another when the run moved, there may be no way back.
-        raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes))
+        takes = table.takes(run.state)
+        asked = takes.get(event)
+        unmet = [edge.condition for edge in asked.edges] if isinstance(asked, Choice) and answer is None else []
+        raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes), unmet=unmet)
     if answer is IGNORE:
         return None
     if answer is BACK:

@@ -19,8 +19,7 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
-from timeline import reasons
-from timeline.definition import IGNORE, Definition, Then
+from timeline.definition import Definition, Then
 from timeline.definition.payload_types import check_payload
 from timeline.engine.attempts import PASSING, Attempt
 from timeline.engine.failures import discarding
@@ -28,6 +27,7 @@ from timeline.exceptions import HandlerSignal, InvalidInput, MovesTooOften, Unkn
 from timeline.features.machines.declaration import table_of, unknown_event
 from timeline.features.machines.moves import Wish
 from timeline.features.machines.parse import events_of
+from timeline.features.machines.sentences import ANSWERED
 from timeline.features.machines.visits import left
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
@@ -126,7 +126,7 @@ def _moving_by(event: str, write: Write) -> Write:
     return Write(
         task=write.task,
         triggers=(Trigger.COMPLETE,),
-        reason=reasons.ANSWERED(error=error, event=event),
+        reason=ANSWERED(error=error, event=event),
         result=json.dumps({"then": event}, ensure_ascii=False),
         error=write.error,
         raised=write.raised,
@@ -172,7 +172,7 @@ def _bounded(write: Write, run: TimelineRun, came_by: str) -> Write:
 
 
 def _moves(definition: Definition, run: TimelineRun, event: str) -> bool:
-    return table_of(definition).takes(run.state).get(event, IGNORE) is not IGNORE
+    return table_of(definition).moves(run.state, event)
 
 
 def checked(then: Then, definition: Definition) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, EnumMeta
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, cast
 
@@ -13,16 +13,20 @@ from django.utils.functional import Promise
 from timeline.definition.names import ERASED
 from timeline.definition.payload_types import type_problem
 from timeline.exceptions import HandlerSignal
+from timeline.features.machines.choices import Choice, Edge, edge_problems, targets_of
 from timeline.features.machines.table import (
     BACK,
     IGNORE,
     OPEN,
+    UNSURE,
     WORKING,
+    Answer,
     Row,
     Several,
     Table,
     TableAnswer,
     Target,
+    led_to,
 )
 from timeline.payloads import as_text
 from timeline.suggestions import did_you_mean
@@ -37,6 +41,7 @@ Problem = tuple[str, str]
 
 _EMPTY: Final = "An end has a row that is empty: {…: {}}."
 
+_SEVERAL: Final = (Edge, list, tuple, set, frozenset)
 Errors = Mapping[type[Exception], str]
 MAX_PERMISSION: Final = 200
 MAX_TITLE: Final = 100
@@ -90,11 +95,26 @@ def _row(state: object, row: object) -> dict[str, Target]:
                 "This event is written where something is erased, and moves nothing. Call erase, and use another here."
             )
             raise Unreadable(f"has the event {ERASED!r} in the row of {_shown(state)}.", remedy)
-        if isinstance(target, list | tuple | set | frozenset):
-            where = f"{_shown(state)} and {as_text(event)!r}"
-            raise Unreadable(f"has several targets for {where}.", "An event leads to one state: use an event for each.")
-        read[as_text(event)] = target if isinstance(target, TableAnswer) else _state(target, "leads to")
+        where = f"{_shown(state)} and {as_text(event)!r}"
+        read[as_text(event)] = _several(target, where) if isinstance(target, _SEVERAL) else _target(target)
     return read
+
+
+def _target(target: object) -> Answer:
+    return target if isinstance(target, TableAnswer) else _state(target, "leads to")
+
+
+def _several(target: Any, where: str) -> Target:
+    """Read one ``to``, or several in a list; the last may be a plain target."""
+    given = [target] if isinstance(target, Edge) else list(target)
+    if isinstance(target, set | frozenset) or not any(isinstance(each, Edge) for each in given):
+        remedy = "An event leads to one state: use an event for each, or say what it depends on: [to(…, when=…), …]."
+        raise Unreadable(f"has several targets for {where}.", remedy)
+    edges = [each if isinstance(each, Edge) else Edge(each) for each in given]
+    edges = [replace(each, target=_target(each.target)) for each in edges]
+    for problem, remedy in edge_problems(edges, IGNORE):
+        raise Unreadable(f"{problem}, for {where}.", remedy)
+    return Choice(tuple(edges))
 
 
 def _state(state: object, said: str) -> str:
@@ -140,7 +160,7 @@ def _misplaced(table: Table) -> Iterator[Problem]:
     if table.initial in table.backing:
         yield f"begins in {table.initial!r}, which has a BACK, and nothing to go back to.", "Name the state instead."
     for name, row in (("WORKING", table.of_working), ("OPEN", table.of_open)):
-        if BACK in row.values():
+        if BACK in led_to(row):
             yield f"has a BACK in the row {name}.", "BACK stands in the rows of states that one goes back from."
 
 
@@ -149,7 +169,8 @@ def _unknown(table: Table, members: EnumMeta | None) -> Iterator[Problem]:
     named = {"initial": [table.initial], "working": sorted(table.working)}
     for state, row in [*table.rows.items(), ("WORKING", table.of_working), ("OPEN", table.of_open)]:
         for event, target in row.items():
-            named.setdefault(f"{state}, {event}", []).extend([] if isinstance(target, TableAnswer) else [target])
+            led = [to for to in targets_of(target) if isinstance(to, str)]
+            named.setdefault(f"{state}, {event}", []).extend(led)
     for place, states in named.items():
         for state in states:
             if state not in table.rows:
@@ -179,9 +200,13 @@ def _two_targets(table: Table) -> Iterator[Problem]:
                 where, before = known.setdefault(event, (said, target))
                 if before != target:
                     yield (
-                        f"has two targets for {state!r} and {event!r}: {before!r} in {where}, {target!r} in {said}.",
+                        f"has two targets for {state!r} and {event!r}: {_led(before)} in {where}, {_led(target)} in {said}.",
                         "Name it in one of them only.",
                     )
+
+
+def _led(target: Target) -> str:
+    return " or ".join(repr(to) for to in targets_of(target))
 
 
 def payload_problems(payloads: object, known: Collection[str]) -> Iterator[Problem]:
@@ -211,9 +236,12 @@ def read_errors(declared: object, table: Table) -> dict[type[Exception], str]:
         raise Unreadable(f"has errors = {declared!a:.60}.", 'Use a dict: {PortalTimeout: "portal.error"}.')
     read = {_class(key): _event(key, event, table) for key, event in declared.items()}
     for state in sorted(table.working) if Exception in read else ():
-        if table.takes(state).get(read[Exception], IGNORE) is IGNORE:
+        if not table.moves(state, read[Exception]):
             remedy = "Let it lead somewhere from there: a row WORKING is about all states that are working."
             raise Unreadable(f"means {read[Exception]!r} by Exception, which {state!r} does not take.", remedy)
+    for kind, event in read.items():
+        if state := table.unsure(event, table.states):
+            raise Unreadable(f"means {event!r} by {kind.__name__}, which {state!r} takes by conditions alone.", UNSURE)
     return read
 
 
@@ -305,7 +333,7 @@ def _event_asked(name: object, table: Table) -> str:
     if said not in table.events:
         remedy = did_you_mean(said, table.events, otherwise="Name an event of its table.")
         raise Unreadable(f"has asks for {name!a:.60}, which no state takes.", remedy)
-    if not any(table.takes(state).get(said, IGNORE) is not IGNORE for state in table.states):
+    if not any(table.moves(state, said) for state in table.states):
         raise Unreadable(f"has asks for {said!r}, which all states ignore.", "Let it lead somewhere.")
     return said
 

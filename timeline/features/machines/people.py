@@ -11,18 +11,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import CharField, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
 from timeline.features.waits.reading import Undecided, still_asking, undecided
-from timeline.lifecycle import OPEN, ReasonCode, State
+from timeline.lifecycle import OPEN
 from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.store.earliest import WALKED
-from timeline.store.index_selection import USUAL
 from timeline.store.multi_query import gather
-from timeline.store.transactions import guided
+from timeline.store.transactions import AS_IT_IS
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -204,7 +204,8 @@ class FirstAsked:
                 first = first.filter(~Exists(sooner)) if len(keys) > 1 else first
                 ways = [first] if only_then else [self._of_some(first, known.name, state) for state in states]
                 for state in _OPEN:
-                    parts = [self._beyond(way.filter(state=state), "run_id") for way in ways]
+                    wanted = _by_kind(state) if only_then else state
+                    parts = [self._beyond(way.filter(state=wanted), "run_id") for way in ways]
                     order = F("scheduled_at") if only_then else Coalesce("scheduled_at", "scheduled_at")
                     found += [part.order_by(order, "run_id").values_list("run_id", "scheduled_at") for part in parts]
         return found
@@ -228,6 +229,14 @@ class FirstAsked:
         return part.filter(beyond, scheduled_at__gte=self.after.at)
 
 
+def _by_kind(state: str) -> RawSQL:
+    """
+    The same state, so that PostgreSQL finds tasks by their kind. A state that it knows when it plans would let it take the
+    index of all open tasks, which has the same order, and read those of all other kinds that are due before.
+    """
+    return RawSQL("(SELECT %s)", (state,), output_field=CharField())
+
+
 def waiting_for_people(
     timeline: str = "",
     *,
@@ -244,10 +253,11 @@ def waiting_for_people(
     """
     using = tasks.db
     first = FirstAsked(tasks, SHOWN + 1, True, now, timeline, after, among)
-    with guided(WALKED if among is None else {}, using=using):
-        asked, due, _runs = first.parts(gather(first.by_deadline(), using=using))
-        is_last = len(asked) + len(due) <= SHOWN
-        rested = [run for part in gather(first.by_age(), using=using) for run in part] if is_last else []
+    settings = WALKED if among is None else AS_IT_IS
+    asked, due, _runs = first.parts(gather(first.by_deadline(), settings=settings, using=using))
+    is_last = len(asked) + len(due) <= SHOWN
+    by_age = gather(first.by_age(), settings=settings, using=using) if is_last else []
+    rested = [run for part in by_age for run in part]
     needed = {task.run_id for _when, task in asked if task.run_id} | due.keys()
     runs = TimelineRun.objects.using(using).in_bulk(list(needed))
     told = sorted([*told_of(asked, due, runs), *(Asking(run, [], None) for run in rested)], key=place_of)
@@ -352,8 +362,9 @@ def runs_asking(timeline: str, state: str, *, using: str) -> TimelineRunQuerySet
     return runs.order_by("state_at", "pk")
 
 
-def tasks_resting(tasks: ScheduledTaskQuerySet, code: ReasonCode) -> ScheduledTaskQuerySet:
-    """Tasks that rest for this reason, until somebody decides, the first to look again first."""
-    rest = tasks.filter(state=State.RETRYABLE, reason_code=code)
-    # As the index has it.
-    return rest.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL).in_order()
+def asked_of_people(
+    tasks: ScheduledTaskQuerySet, *, runs: bool, **_others: object
+) -> Iterator[tuple[str, TimelineRunQuerySet]]:
+    """What waits for a person: runs in states that ask."""
+    for name, state in asking_states() if runs else ():
+        yield "people", runs_asking(name, state, using=tasks.db)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from django.utils.translation import gettext as _
 
+from timeline.features.machines.choices import Edge, edges_of, line_of
 from timeline.features.machines.declaration import table_of
 from timeline.features.machines.reading import answer_in_words
-from timeline.features.machines.table import Row, TableAnswer
+from timeline.features.machines.table import BACK, STAY, Row, TableAnswer, Target
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -179,7 +180,9 @@ def machine_picture(
     """
     table = table_of(definition)
     way = list(moves)
-    gone = {(move.from_state, move.event) for move in way}
+    gone: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for move in way:
+        gone[move.from_state, move.event].add(move.to_state)
     rows: list[tuple[str, str, Row, Mapping[str, str]]] = []
     timers = _timers(definition)
     for state in table.states:
@@ -235,24 +238,38 @@ def _timers(definition: Definition) -> dict[str, dict[str, str]]:
 
 
 def _lines(
-    definition: Definition, box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[str, str]]
+    definition: Definition, box: StateBox, row: Row, timers: Mapping[str, str], gone: Mapping[tuple[str, str], set[str]]
 ) -> list[EventLine]:
     shown = [
-        (event, answer_in_words(target) if isinstance(target, TableAnswer) else target) for event, target in row.items()
+        (event, answer_in_words(edge.target) if isinstance(edge.target, TableAnswer) else str(edge.target), edge)
+        for event, target in row.items()
+        for edge in edges_of(target)
     ]
     # A timer may send an event that the state takes only by the row for all open states.
-    shown += [(event, _("as any such state")) for event in timers if event not in row]
+    shown += [(event, words := _("as any such state"), Edge(words)) for event in timers if event not in row]
     return [
         EventLine(
             event,
             target,
             timers.get(event, ""),
             box.top + HEAD + LINE * number + LINE // 2,
-            (box.state, event) in gone,
-            f"{definition.titled(event)} → {definition.title_of(target) or target}",
+            _is_gone(
+                box.state,
+                edge.target,
+                gone.get((box.state, event), set()),
+                alone=len(edges_of(row.get(event, ""))) == 1,
+            ),
+            line_of(definition.titled(event), edge.told, definition.title_of(target) or target),
         )
-        for number, (event, target) in enumerate(shown)
+        for number, (event, target, edge) in enumerate(shown)
     ]
+
+
+def _is_gone(state: str, target: Target, came_to: set[str], *, alone: bool) -> bool:
+    """Whether the run took a way. Of several for one event, those of BACK cannot be told from others that lead there."""
+    if alone or target is BACK:
+        return bool(came_to)
+    return (state if target is STAY else target) in came_to
 
 
 def _visit(box: StateBox, way: Sequence[MoveLine]) -> None:

@@ -15,7 +15,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.declaration import known_state, table_of
 from timeline.features.machines.edges import remove_edges, see_pairs
-from timeline.features.machines.store import MAX_ACTOR, NewState, move_runs
+from timeline.features.machines.store import NewState, move_runs
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import Edge, TimelineRun
 from timeline.models.machine_rows import RENAMED
@@ -26,7 +26,7 @@ from timeline.payloads import as_text, check_text
 from timeline.store.locks import Locked, lock_runs
 from timeline.store.multi_query import gather
 from timeline.store.transactions import atomic
-from timeline.store.transition import MAX_REASON
+from timeline.store.transition import MAX_ACTOR, MAX_REASON
 
 Pair = tuple[str, str]
 _Counts = defaultdict[str, Counter[str]]  # Name of a machine → state → runs.

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Case, F, JSONField, OuterRef, Q, QuerySet, Subquery, When
@@ -14,10 +14,15 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.definition import Definition, Table, TableAnswer
-from timeline.models import Event, RunEntry, TimelineRun
+from timeline.features.machines.choices import Choice, line_of, targets_of, told_way
+from timeline.features.machines.table import led_to
+from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.timing import told_time
+
+if TYPE_CHECKING:
+    from timeline.features.machines.table import Target
 
 SHOWN = 50  # The latest entries of a run that are shown.
 LONGEST = 300  # The characters of a reason that are shown.
@@ -46,6 +51,16 @@ class MoveLine:
         return registry.titled_in(self.timeline, self.to_state)
 
     @property
+    def state_title(self) -> str:
+        """What people call the state; empty: it has no title."""
+        return registry.title_in(self.timeline, self.to_state)
+
+    @property
+    def event_title(self) -> str:
+        """What people call the event; empty: it has no title, or there was none."""
+        return registry.title_in(self.timeline, self.event)
+
+    @property
     def told_event(self) -> str:
         """Its event, likewise; empty: it was begun by hand."""
         return registry.titled_in(self.timeline, self.event)
@@ -68,6 +83,16 @@ class MachineLine:
     def told_state(self) -> str:
         """Its state, with its title, if it has one."""
         return registry.titled_in(self.run.timeline, self.run.state)
+
+    @property
+    def state_title(self) -> str:
+        """What people call its state; empty: it has no title."""
+        return registry.title_in(self.run.timeline, self.run.state)
+
+    @property
+    def takes_in_words(self) -> str:
+        """The events that it takes, for people: titles, or names where there are none."""
+        return ", ".join(registry.title_in(self.run.timeline, event) or event for event in self.takes)
 
     @property
     def told_takes(self) -> str:
@@ -138,8 +163,9 @@ def machine_lines(
     ]
 
 
-def told_state(run: TimelineRun | None) -> Iterator[str]:
+def told_state(task: ScheduledTask, *, now: datetime) -> Iterator[str]:  # noqa: ARG001 (as the hook gives it)
     """For the story of a task, say in which state its run is and which events it takes."""
+    run = task.run
     if run is None or not run.state:
         return
     yield _("Its run is %(told)s.") % {"told": state_of(run)}
@@ -234,11 +260,20 @@ def answer_in_words(answer: TableAnswer) -> str:
     return words[answer]
 
 
+class EdgeEntry(NamedTuple):
+    """One of several ways of an event, with its condition and its effect in words; empty: it has none."""
+
+    target: str
+    condition: str
+    effect: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntry:
     """
-    A state of a machine. ``takes``: event → next state, ``BACK``, ``STAY`` or ``IGNORE``; empty: it is an end. ``titles``: what
-    people call it, and the names in ``takes``; those without a title are left out.
+    A state of a machine. ``takes``: event → next state, ``BACK``, ``STAY`` or ``IGNORE``; empty: it is an end. Of an event with
+    conditions or effects it is the first, and ``choices`` has all. ``titles``: what people call it, and the names in ``takes``;
+    those without a title are left out.
     """
 
     name: str
@@ -247,17 +282,26 @@ class StateEntry:
     working: bool
     end: bool
     titles: dict[str, str] = field(default_factory=dict)
+    choices: dict[str, list[EdgeEntry]] = field(default_factory=dict)
 
     @property
     def lines(self) -> list[str]:
         """The events it takes, in words."""
         answers = {answer.value: answer for answer in TableAnswer}
         told = {name: f"{title} ({name})" for name, title in self.titles.items()}
-        said = {
-            told.get(event, event): answer_in_words(answers[to]) if to in answers else told.get(to, to)
+        said = [
+            (event, edge)
             for event, to in self.takes.items()
-        }
-        return [f"{event} → {target}" for event, target in said.items()] or [_("an end")]
+            for edge in self.choices.get(event, [EdgeEntry(to, "", "")])
+        ]
+        return [
+            line_of(
+                told.get(event, event),
+                told_way(edge.condition, edge.effect),
+                answer_in_words(answers[edge.target]) if edge.target in answers else told.get(edge.target, edge.target),
+            )
+            for event, edge in said
+        ] or [_("an end")]
 
     @property
     def title(self) -> str:
@@ -275,12 +319,21 @@ def states_of(definition: Definition) -> list[StateEntry]:
     return [] if table is None else [_state(definition, table, state) for state in table.states]
 
 
+def _named(target: Target) -> str:
+    return target.value if isinstance(target, TableAnswer) else str(target)
+
+
 def _state(definition: Definition, table: Table, state: str) -> StateEntry:
     takes = table.takes(state)
-    named = [state, *sorted(takes), *(to for to in takes.values() if not isinstance(to, TableAnswer))]
+    named = [state, *sorted(takes), *(to for to in led_to(takes) if isinstance(to, str))]
     return StateEntry(
         name=state,
-        takes={event: to.value if isinstance(to, TableAnswer) else to for event, to in sorted(takes.items())},
+        takes={event: _named(targets_of(to)[0]) for event, to in sorted(takes.items())},
+        choices={
+            event: [EdgeEntry(_named(edge.target), edge.condition, edge.effect) for edge in to.edges]
+            for event, to in sorted(takes.items())
+            if isinstance(to, Choice)
+        },
         initial=state == table.initial,
         working=state in table.working,
         end=state in table.ends,

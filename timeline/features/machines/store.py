@@ -21,6 +21,7 @@ from timeline.ids import uuid7s
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.signals import Entered
+from timeline.store.changes import MAX_ACTOR
 from timeline.store.insert import fields_of
 from timeline.store.locks import lock_of, missing
 from timeline.store.multi_query import takes_texts
@@ -28,7 +29,6 @@ from timeline.store.returned_rows import as_models, as_tasks, cursor_for_rows, r
 from timeline.store.signal_dispatch import is_entering_heard, tell_entered
 from timeline.store.transactions import atomic, check_level, has_to_ask
 
-MAX_ACTOR = 150
 _NAMES = tuple(fields_of(TimelineRun))
 _COLUMNS = ", ".join(f"run.{field.column}" for field in fields_of(TimelineRun).values())
 

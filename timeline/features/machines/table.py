@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
+from timeline.features.machines.choices import Choice, targets_of
 from timeline.payloads import as_text
 
 
@@ -38,9 +39,12 @@ IGNORE: Final = TableAnswer.IGNORE
 WORKING: Final = Several.WORKING
 OPEN: Final = Several.OPEN
 
+UNSURE: Final = "Put a way without when= last: a state, or IGNORE."
+
 """Name of the event that says who erased, when and why. ``erase`` writes it, and nobody emits it: it is never blanked."""
 
-Target = str | TableAnswer
+Answer = str | TableAnswer
+Target = Answer | Choice
 Row = Mapping[str, Target]
 
 
@@ -84,7 +88,7 @@ class Table:
     @cached_property
     def backing(self) -> frozenset[str]:
         """States whose own row has a BACK: one goes back to what was before them."""
-        return frozenset(state for state, row in self.rows.items() if BACK in row.values())
+        return frozenset(state for state, row in self.rows.items() if BACK in led_to(row))
 
     @cached_property
     def _answers(self) -> Mapping[str, Row]:
@@ -100,6 +104,21 @@ class Table:
         """What a state takes: event → where it leads; nothing for one that the table does not know."""
         return self._answers.get(state, {})
 
+    def answers(self) -> Iterator[tuple[str, str, Target]]:
+        """Each state, each event that it takes, and where that may lead."""
+        for state in self.states:
+            for event, told in self.takes(state).items():
+                yield from ((state, event, to) for to in targets_of(told))
+
+    def moves(self, state: str, event: str) -> bool:
+        """Whether the event leads somewhere from this state, or may do so."""
+        return any(target is not IGNORE for target in targets_of(self.takes(state).get(event, IGNORE)))
+
+    def unsure(self, event: str, states: Iterable[str]) -> str:
+        """The first of some states in which it depends on conditions whether the event leads anywhere; empty: none."""
+        told = ((state, self.takes(state).get(event)) for state in states)
+        return next((state for state, to in told if isinstance(to, Choice) and not to.is_sure), "")
+
     def lasting(self, state: str, back: str) -> str:
         """To what state a BACK leads once this state has been left: the last one whose own row has no BACK."""
         return back if state in self.backing else state
@@ -107,9 +126,7 @@ class Table:
     @cached_property
     def edges(self) -> frozenset[tuple[str, str]]:
         """All moves from one state to another that the table has; with BACK, all that it may lead to."""
-        plain = {
-            (state, to) for state in self.rows for to in self.takes(state).values() if not isinstance(to, TableAnswer)
-        }
+        plain = {(state, to) for state in self.rows for to in led_to(self.takes(state)) if isinstance(to, str)}
         back = {(state, target) for state in self.backing for target in self._before(state, plain)}
         return frozenset((state, target) for state, target in plain | back if state != target)
 
@@ -144,6 +161,12 @@ class Table:
             found |= new
             ahead += new
         return frozenset(found)
+
+
+def led_to(row: Row) -> Iterator[Answer]:
+    """All that the events of a row may lead to."""
+    for target in row.values():
+        yield from targets_of(target)
 
 
 class Then:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from timeline.definition.handlers import Options, Task
 from timeline.features.machines.parse import Unreadable
-from timeline.features.machines.table import IGNORE, Table, Then
+from timeline.features.machines.table import UNSURE, Table, Then
 from timeline.payloads import as_text
 from timeline.suggestions import did_you_mean, near
 from timeline.timing import When, anchor_of
@@ -130,12 +130,14 @@ def _check_taken(event: str, states: tuple[str, ...], table: Table) -> None:
         if not _takes(event, state, table):
             remedy = "Let it lead somewhere from there, or leave the state out."
             raise Unreadable(f"has a timer of {event!r} in {state!r}, which does not take that or ignores it.", remedy)
+    if state := table.unsure(event, states):
+        raise Unreadable(f"has a timer of {event!r} in {state!r}, which takes that by conditions alone.", UNSURE)
     if not states:
         raise Unreadable(f"has a timer of {event!r}, which is ignored in all states.", "Let it lead somewhere.")
 
 
 def _takes(event: str, state: str, table: Table) -> bool:
-    return table.takes(state).get(event, IGNORE) is not IGNORE
+    return table.moves(state, event)
 
 
 def _event(name: object, table: Table) -> str:

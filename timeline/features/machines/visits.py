@@ -8,6 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from timeline import reasons
+from timeline.features.machines.sentences import STATE_LEFT
 from timeline.features.machines.table import Table
 from timeline.lifecycle import OPEN, Reason
 from timeline.planning.answers import Cancel, Keep, Plan, TaskRow, VisitPlace
@@ -58,4 +59,4 @@ def leave_behind(
 
 def left(anchor: str, when: When) -> Reason:
     """The reason of a row whose state was left."""
-    return reasons.STATE_LEFT(states=" ".join(states_in(anchor) or when.during))
+    return STATE_LEFT(states=" ".join(states_in(anchor) or when.during))

@@ -12,10 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnknownTask
-from timeline.features.machines.mirror import mirror_runs
-from timeline.features.machines.store import MAX_ACTOR
 from timeline.features.plans.drift import drifted_among
 from timeline.features.plans.drift_query import RunRef, in_doubt, is_told, pages_of_open_runs
+from timeline.hooks import hooks
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import EntityRef, TimelineRun
 from timeline.operations.reconcile import reconcile_locked
@@ -25,7 +24,7 @@ from timeline.planning import Cancel, Create, Keep, Move, Plan, PlannedChange, T
 from timeline.store.locks import lock_runs
 from timeline.store.new_rows import expiry_at
 from timeline.store.transactions import atomic
-from timeline.store.transition import MAX_REASON, Write, apply
+from timeline.store.transition import MAX_ACTOR, MAX_REASON, Write, apply
 
 READ: Final = 2000  # How many runs are checked together.
 
@@ -151,7 +150,8 @@ def _apply_to(choices: Choices, refs: Sequence[RunRef], now: datetime, using: st
         if concerned := {task.run_id for task in unwanted} | chosen.called_off:
             again = [run for run in standing if run.pk in concerned]
             reconcile_locked(again, locked.entities, now=now, using=using, lenient=True, cancels_undefined=True)
-        mirror_runs(standing, using=using)
+        for tell in hooks().reconciled:
+            tell(standing, using=using)
     return len(chosen.changed | {run.pk for run in standing if not run.is_open}), chosen.rows
 
 

@@ -286,5 +286,5 @@ def runs_of_nobody(*, using: str) -> dict[str, int]:
 
 def rows_of_nobody(*, using: str) -> dict[str, int]:
     """Task keys that this process does not declare → how many open rows they have. One statement."""
-    rows = ScheduledTask.objects.using(using).open().exclude(task_key__in=registry.task_keys())
+    rows = ScheduledTask.objects.using(using).open().of_nobody(registry.task_keys(), registry.elsewhere())
     return dict(rows.order_by("task_key").values_list("task_key").annotate(count=Count("pk")))

@@ -19,7 +19,6 @@ from timeline.definition import Definition
 from timeline.dialects import Among, dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.mirror import mirror_runs, shows_another
-from timeline.features.machines.store import MAX_ACTOR
 from timeline.features.plans.drift_query import RunRef, as_uuid, in_doubt, pages_of_open_runs
 from timeline.features.sweep.searches import SweepPart, Swept, Taken, each_if_not_all
 from timeline.lifecycle import Reason, RunEnd, State
@@ -34,6 +33,7 @@ from timeline.operations.sets import BATCH, check_batch_size
 from timeline.payloads import check_text
 from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
+from timeline.store.changes import MAX_ACTOR
 from timeline.store.database_errors import catching
 from timeline.store.locks import RowToPlan, lock_runs, read_rows_to_plan
 from timeline.store.missing_entities import rows_there, surely_gone
@@ -47,7 +47,7 @@ PLANNED: Final = 500  # How many runs are planned together, if the database cann
 def undefined_rows(timeline: str, *, using: str) -> ScheduledTaskQuerySet:
     """Open rows of a timeline whose tasks this process does not have."""
     open_rows = ScheduledTask.objects.using(using).open().filter(task_key__startswith=f"{timeline}.")
-    return open_rows.exclude(task_key__in=registry.task_keys())
+    return open_rows.of_nobody(registry.task_keys(), registry.elsewhere())
 
 
 def is_left_behind(timeline: str, *, using: str) -> bool:

@@ -151,7 +151,7 @@ class _WantedTask:
 def _wanted(definition: Definition, model: type[Model] | None, now: datetime) -> list[_WantedTask] | None:
     """The tasks of a definition; None: the database cannot compare them."""
     beyond = definition.repeated or definition.fanned_out or definition.in_states
-    if definition.machine is not None or beyond or not (model is None or is_read_plainly(model)):
+    if definition.has_states or beyond or not (model is None or is_read_plainly(model)):
         return None
     zone_name = definition.cls.time_zone
     if zone_name and (model is None or plain_column(model, zone_name, CharField) is None):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, Literal
 from zoneinfo import ZoneInfo
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
-from timeline.features.recurring.slots import DayOfMonth, DaysOfWeek, EveryDay, Slot, Slots, slots_of
+from timeline.features.recurring.slots import DayOfMonth, DaysOfWeek, EveryDay, Slot, Slots, in_words, slots_of
 from timeline.timing.keywords import known_keywords
 from timeline.timing.offsets import Problem
 
@@ -58,6 +59,12 @@ class Recurring:
     @property
     def timezone(self) -> tzinfo:
         return ZoneInfo(self.zone) if self.zone else timezone.get_default_timezone()
+
+    def describe(self, definition: Definition | None = None) -> str:  # noqa: ARG002 (as other starts do)
+        """When it comes, in words: ``every day at 02:00 in Europe/Berlin``."""
+        if self.slots is None:
+            return self.word
+        return _("%(slots)s in %(zone)s") % {"slots": in_words(self.slots), "zone": self.timezone}
 
     def problems_of(self, definition: Definition) -> Iterator[Problem]:
         """What is wrong with it in this timeline, each with its remedy."""

@@ -9,11 +9,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from timeline import reasons
 from timeline.engine.failures import rested
+from timeline.features.recurring.findings import troubles_of_clocks
+from timeline.features.recurring.reading import told_clock
 from timeline.features.recurring.runs import make_next
+from timeline.features.recurring.sentences import BEHIND, SENTENCES
 from timeline.features.recurring.store import Behind
-from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur
+from timeline.features.recurring.verbs import NextBeginnings, overlapping, recur, wake_queued
 from timeline.hooks import Hooks, Poll
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ def _overlapping(attempts: Sequence[Attempt], *, now: datetime, using: str) -> M
 
 
 def _resting(attempt: Attempt, behind: Behind) -> Write:
-    return replace(rested(attempt, reasons.BEHIND(run=behind.key)), rests=behind, entered=False)
+    return replace(rested(attempt, BEHIND(run=behind.key)), rests=behind, entered=False)
 
 
 def _always(_poll: Poll) -> bool:
@@ -48,4 +50,8 @@ HOOKS = Hooks(
     chores=((_always, _recur),),
     prechecks=((attrgetter("definition.recurring"), _overlapping),),
     ends=(make_next,),
+    origins=(told_clock,),
+    troubles=(troubles_of_clocks,),
+    run_ends=((attrgetter("once"), wake_queued),),
+    sentences=SENTENCES,
 )

@@ -16,12 +16,12 @@ MOST: Final = 1000  # The most slots that are made up for at a time.
 
 class Known(NamedTuple):
     """
-    A run that a slot began at a time. ``waits``: it is open, and none of its tasks has begun. ``made_at``: None: not known.
+    A run that a slot began at a time. ``is_waiting``: it is open, and nothing of it has begun. ``made_at`` None: not known.
     """
 
     at: datetime
     key: str
-    waits: bool
+    is_waiting: bool
     made_at: datetime | None = None
 
 
@@ -68,7 +68,7 @@ def recurrence(
     ahead = next(due for due in _after(recurring, now) if due.key != last.key)
     missed, newest = _missed(recurring, last, now)
     first = missed or ahead
-    if last.waits and (missed or now - last.at > grace):
+    if last.is_waiting and (missed or now - last.at > grace):
         first = Due(last.at, last.key)
         newest.insert(0, first)
     wanted = _wanted(recurring, newest, now)
@@ -77,7 +77,7 @@ def recurrence(
     begin = (*begin, *_new(ahead, begin))
     if not passed:
         return Recurrence(begin=begin, ahead=ahead.at)
-    stands = last.waits and first.key == last.key
+    stands = last.is_waiting and first.key == last.key
     return Recurrence(
         begin=begin, passed=Passed(first.at, passed[-1].at, "" if stands else passed[-1].key), ahead=ahead.at
     )
@@ -92,7 +92,7 @@ def _standing(recurring: Recurring, last: Known, before: Known | None, now: date
     """
     The run ahead exists, is ended or ran early: then the next is begun. If it waits and the schedule has changed, it is moved.
     """
-    if not last.waits:
+    if not last.is_waiting:
         if not _was_made_by(last, now):  # A clock was ahead then: nobody knows which slots in between had their runs.
             return Recurrence(ahead=last.at)
         ahead = next(_after(recurring, last.at, last.key))

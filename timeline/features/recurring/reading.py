@@ -11,13 +11,10 @@ from django.db.models import Count, Min
 from django.utils.translation import gettext as _
 
 from timeline.definition import Definition, Recurring
-from timeline.exceptions import UnknownTask
-from timeline.features.recurring.slots import in_words, on_the_wall
+from timeline.features.recurring.slots import on_the_wall
 from timeline.features.recurring.store import BEGUN, last_slots
 from timeline.models import ScheduledTask
-from timeline.reading.outlook import foreseen_of
 from timeline.registry import registry
-from timeline.timing import told_time
 from timeline.told_times import zone_told
 
 
@@ -58,13 +55,10 @@ def next_runs(definitions: Iterable[Definition], *, using: str) -> dict[str, Nex
     }
 
 
-def schedule_in_words(recurring: Recurring, *, now: datetime | None, begins_at: datetime | None = None) -> str:
-    """When a timeline starts: ``every day at 02:00 in Europe/Berlin``; with ``now``, also when next (``begins_at``)."""
-    if recurring.slots is None:
-        return recurring.word
-    zone = recurring.timezone
-    said = _("%(slots)s in %(zone)s") % {"slots": in_words(recurring.slots), "zone": zone}
-    following = None if now is None else begins_at or next_slot(recurring, now=now)
+def schedule_in_words(recurring: Recurring, *, now: datetime, begins_at: datetime | None = None) -> str:
+    """When a timeline starts, and when next (``begins_at``): ``every day at 02:00 in Europe/Berlin, next …``."""
+    said, zone = recurring.describe(), recurring.timezone
+    following = begins_at or next_slot(recurring, now=now)
     if following is None:
         return said
     at = on_the_wall(following, zone_told() or zone) + told_there(following, zone)
@@ -85,40 +79,7 @@ def schedule_of(timeline: str, *, now: datetime) -> str:
     return "" if known is None or known.recurring is None else schedule_in_words(known.recurring, now=now)
 
 
-def is_repeated(task: ScheduledTask) -> bool:
-    """Whether the task is repeated, as far as this process knows."""
-    try:
-        return task.run_id is not None and registry.task(task.task_key)[1].is_repeated
-    except UnknownTask:
-        return False
-
-
-def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
-    """For an open task, say when the next ones are expected. Nothing if it is not repeated."""
-    if task.run is None or not is_repeated(task):
-        return
-    outlooks = foreseen_of([task.run], now=now, using=using)
-    coming = [item.expected_at for _run, item in outlooks if item.task_key == task.task_key and item.expected_at]
-    if coming:
-        yield _("It is number %(number)s of its series. The next are foreseen on %(times)s.") % {
-            "number": task.occurrence,
-            "times": ", ".join(told_time(at) for at in coming),
-        }
-    else:
-        yield _("It is number %(number)s of its series, and the last.") % {"number": task.occurrence}
-
-
-def series_after(task: ScheduledTask, *, using: str) -> str | None:
-    """For an ended task, say which task of its series followed it; None: none did."""
-    if not is_repeated(task) or not task.occurrence.isdecimal():
-        return None
-    following = ScheduledTask.objects.using(using).filter(
-        run=task.run_id, task_key=task.task_key, occurrence=str(int(task.occurrence) + 1)
-    )
-    later = following.order_by("-revision").first()
-    if later is None:
-        return None
-    return _("Number %(number)s of its series followed, due on %(at)s.") % {
-        "number": later.occurrence,
-        "at": told_time(later.scheduled_at),
-    }
+def told_clock(task: ScheduledTask, *, now: datetime) -> Iterator[str]:
+    """For the story of a task, say when its timeline starts by the clock."""
+    if task.run_id and (said := schedule_of(task.timeline, now=now)):
+        yield _("Its timeline starts by the clock: %(schedule)s.") % {"schedule": said}

@@ -15,12 +15,14 @@ from timeline.models import StepKind
 class StepSerializer(serializers.Serializer[Any]):
     """A step of a task."""
 
-    name = serializers.CharField(read_only=True, help_text="With its key, `tell#ada@example.com`.")
+    name = serializers.CharField(
+        read_only=True, help_text="With its key, `tell#ada@example.com`; `(sleep) 1`: a sleep."
+    )
     kind = ChoiceOf(
         StepKind,
         read_only=True,
-        help_text="`begun`: how it ended is not known. `loop`: not at its end. `wait`: it waits for events; `over`: it did. "
-        "`note`: no step, but how far the handler is.",
+        help_text="`begun`: how it ended is not known. `loop`: not at its end. `wait`: it waits for events, "
+        "or sleeps; `over`: it did. `note`: no step, but how far the handler is.",
     )
     task = serializers.UUIDField(source="task_id", read_only=True, help_text="The revision that took it.")
     attempt = serializers.IntegerField(read_only=True, help_text="Of that revision; 0: of a loop, no batch is done.")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from timeline.definition import Step
     from timeline.engine.attempts import Attempt
+    from timeline.models import StepRecord
 
 
 class Steps:
@@ -144,13 +145,17 @@ class Steps:
         if self._is_over:
             raise asyncio.CancelledError("the handler has ended")
 
-    def announce_wait(self, name: str) -> None:
-        """Refuse a wait if this attempt has already waited under this name; otherwise it counts as begun."""
+    def announce_rest(self, name: str, word: str, apart: str) -> None:
+        """Refuse a wait or a sleep if this attempt has had one of this name; ``apart``: how several calls are told apart."""
         self.refuse_to_go_on()
         if name in self._called:
             problem = _("is called twice in one attempt for the same.")
-            raise InvalidInput("wait_for", problem, _("Tell the calls apart: name=…, or the key= of the event."))
+            raise InvalidInput(word, problem, _("Tell the calls apart: %(apart)s."), apart=apart)
         self._called.add(name)
+
+    def recorded(self, name: str, given: dict[str, Any]) -> StepRecord | None:
+        """The record of something that is no step, as of a step: ``Rest`` if the code does not fit what is done."""
+        return self._before.named(name, given, in_order=not self._attempt.declared.is_async)
 
     def _announce(self, step: Step[Any, ..., Any], key: str) -> str:
         """Refuse a step that cannot be done here; otherwise it counts as called. Give its name, with its key."""

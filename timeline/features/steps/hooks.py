@@ -9,6 +9,7 @@ from timeline.engine.failures import rested
 from timeline.features.steps.calls import Steps
 from timeline.features.steps.progress import ProgressTeller
 from timeline.features.steps.refusals import misfit
+from timeline.features.steps.sentences import SENTENCES
 from timeline.features.steps.store import steps_of
 from timeline.hooks import Hooks
 
@@ -35,7 +36,9 @@ def _teller(_context: Timeline, attempt: Attempt, using: str) -> ProgressTeller:
 
 
 HOOKS = Hooks(
+    functions=(("record_step", None), ("record_last_step", None), ("record_place", None)),
     before_entry=((attrgetter("has_records"), _read_records),),
     contexts=((attrgetter("definition.steps"), _equip),),
     parts=(("teller", _teller),),
+    sentences=SENTENCES,
 )

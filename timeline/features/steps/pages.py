@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,10 +11,10 @@ from django.utils.translation import pgettext
 
 from timeline.admin.actions import WORDINGS, Decision, obstacle
 from timeline.admin.subject import Reader
-from timeline.admin.task_page import SHOWN, as_json
+from timeline.admin.task_page import as_json
 from timeline.admin.task_trace import TraceRow
-from timeline.features.steps.reading import StepLine, share
-from timeline.features.waits.declaration import PREFIX
+from timeline.features.steps.reading import StepLine, StepLines, share
+from timeline.features.waits.declaration import ASLEEP, PREFIX
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind
 from timeline.policy import Action, is_possible
@@ -53,19 +53,18 @@ class ToldProgress(NamedTuple):
     note: str
 
 
-def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> dict[str, Any]:
+def stepping(task: ScheduledTask, steps: StepLines, reader: Reader) -> dict[str, Any]:
     """What the page shows of the steps: of many the latest, and each of which it is not known how it ended."""
     rests = is_possible(Action.DECIDE, task)
     may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
     told = [ToldProgress(step, share(step), step.result or "") for step in steps if step.kind == StepKind.NOTE]
-    steps = [step for step in steps if step.kind != StepKind.NOTE]
-    shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
+    shown = [step for step in steps if step.kind != StepKind.NOTE]
     rows = [_row(task, step, may_decide=may_decide) for step in shown]
     in_doubt = [row for row in rows if row.step.is_in_doubt]
     return {
         "steps": rows,
         "progress": told[0] if told else None,
-        "steps_are_cut": len(shown) < len(steps),
+        "steps_left_out": steps.left_out,
         "steps_have_decisions": may_decide and not in_doubt,
         "rests": rests,
         "may_decide": may_decide,
@@ -95,7 +94,11 @@ def parts_of(task: ScheduledTask, steps: Iterable[StepLine], now: datetime) -> I
         took = "" if step.seconds is None else how_long(step.seconds)
         if step.kind == StepKind.NOTE:
             continue  # It has a card of its own.
-        if step.kind in (StepKind.WAIT, StepKind.OVER):
+        if step.is_sleep:
+            until = max(now, begun) if step.kind == StepKind.WAIT and task.is_open else step.recorded_at
+            what = _("Sleep %(name)s") % {"name": step.name.removeprefix(ASLEEP)}
+            yield TraceRow(begun, until, what, State.SCHEDULED, took=took, is_part=True)
+        elif step.kind in (StepKind.WAIT, StepKind.OVER):
             told = {"events": step.name.removeprefix(PREFIX)}
             came = _("%(events)s came") if step.done else _("%(events)s did not come in time")
             what = (_("waits for %(events)s") if step.kind == StepKind.WAIT else came) % told

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.db.models import Count, Q, Subquery
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.features.waits.declaration import PREFIX
+from timeline.features.waits.declaration import ASLEEP, PREFIX
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.task_records import origins_of
 from timeline.timing import told_time
 from timeline.told_times import how_long
 
 MOST_TOLD: Final = 20  # How many steps are told in sentences, the latest ones.
+MOST_READ: Final = 200  # How many are read, the latest ones.
+_ENDED: Final = (StepKind.DONE, StepKind.OVER)
 
 
 class StepLine(NamedTuple):
@@ -38,18 +41,36 @@ class StepLine(NamedTuple):
         """Whether nobody knows how it ended. While an attempt runs, the step may still be running."""
         return self.kind == StepKind.BEGUN
 
+    @property
+    def is_sleep(self) -> bool:
+        """Whether it is no step, but a sleep of the handler."""
+        return self.name.startswith(ASLEEP)
 
-def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> list[StepLine]:
+
+class StepLines(list[StepLine]):
+    """Steps in the order of their records. ``left_out``: so many earlier ones are not among them."""
+
+    left_out = 0
+
+
+def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> StepLines:
     """
-    The steps of a task and of its earlier revisions, in the order of their records; results have up to 64 KiB each.
+    The steps of a task and of its earlier revisions, in the order of their records: of very many the latest, and all that have
+    not ended. Results have up to 64 KiB each.
 
-    No query for a task that nobody has started; else one, and one for each earlier revision that did not complete.
+    No query for a task that nobody has started; else one, and one more if it has an earlier revision.
     """
     if not task.attempt and task.previous_id is None:
-        return []
+        return StepLines()
     origin = origins_of({task.pk: task.previous_id}, using=using)[task.pk]
-    records = StepRecord.objects.using(using).filter(origin=origin).order_by("pk")
-    return [_line(record, results) for record in (records if results else records.defer("result"))]
+    every = StepRecord.objects.using(using).filter(origin=origin)
+    latest = every.order_by("-pk").values("pk")[:MOST_READ]
+    whole = every.order_by().values("origin").annotate(count=Count("pk")).values("count")
+    asked = every.filter(Q(pk__in=latest) | ~Q(kind__in=_ENDED)).annotate(whole=Subquery(whole)).order_by("pk")
+    records = list(asked if results else asked.defer("result"))
+    lines = StepLines(_line(record, results) for record in records)
+    lines.left_out = records[0].whole - len(records) if records else 0
+    return lines
 
 
 def _line(record: StepRecord, results: bool) -> StepLine:
@@ -66,14 +87,14 @@ def _line(record: StepRecord, results: bool) -> StepLine:
     )
 
 
-def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
+def told_steps(steps: StepLines, *, of: UUID) -> Iterator[str]:
     """Tell the progress that a handler reports, and the steps, one in each sentence; of many the latest, and those in doubt."""
     for note in steps:
         if note.kind == StepKind.NOTE:
             yield _told(note, of)
-    steps = [step for step in steps if step.kind != StepKind.NOTE]
-    told = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - MOST_TOLD]
-    if left_out := len(steps) - len(told):
+    taken = [step for step in steps if step.kind != StepKind.NOTE]
+    told = [step for place, step in enumerate(taken) if step.is_in_doubt or place >= len(taken) - MOST_TOLD]
+    if left_out := len(taken) + steps.left_out - len(told):
         said = ngettext("%(count)d step more is done, earlier.", "%(count)d steps more are done, earlier.", left_out)
         yield said % {"count": left_out}
     for step in told:
@@ -101,6 +122,11 @@ def _told(step: StepLine, of: UUID) -> str:
 
 
 def _told_wait(step: StepLine) -> str:
+    if step.is_sleep:
+        slept = {"name": step.name.removeprefix(ASLEEP), "at": told_time(step.recorded_at)}
+        if step.kind == StepKind.WAIT:
+            return _("Sleep %(name)s: since %(at)s.") % slept
+        return _("Sleep %(name)s: ended on %(at)s, %(took)s.") % {**slept, "took": how_long(step.seconds or 0)}
     known = {"events": step.name.removeprefix(PREFIX), "at": told_time(step.recorded_at)}
     if step.kind == StepKind.WAIT:
         return _("It waits for %(events)s since %(at)s.") % known

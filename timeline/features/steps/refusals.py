@@ -11,6 +11,14 @@ from timeline import reasons
 from timeline.definition.context import step_under_way
 from timeline.exceptions import InvalidInput, Rest
 from timeline.features.steps.declaration import digest_of
+from timeline.features.steps.sentences import (
+    STEP_CHANGED,
+    STEP_ERASED,
+    STEP_GONE,
+    STEP_LEFT_OUT,
+    STEPS_GONE,
+    STEPS_IN_SHADOW,
+)
 from timeline.lifecycle import Reason
 from timeline.models import StepKind, StepRecord
 
@@ -20,6 +28,7 @@ if TYPE_CHECKING:
     from timeline.features.steps.batches import Batches
 
 
+NO_STEPS: Final = (StepKind.WAIT, StepKind.OVER)  # These have no method.
 _NO_TRANSACTION: Final = (0, 4)  # psycopg's numbers for a connection that is idle, and for one that is lost.
 
 
@@ -90,17 +99,18 @@ def misfit(attempt: Attempt) -> Reason | None:
         if record.kind == StepKind.BEGUN:
             return reasons.STEP_IN_DOUBT(step=record.name)
     if attempt.definition.shadow:
-        return reasons.STEPS_IN_SHADOW()
+        return STEPS_IN_SHADOW()
     counted = [record for record in records.values() if record.code]
     if erased := [record for record in counted if not record.digest]:
-        return reasons.STEP_ERASED(step=erased[0].name)
+        return STEP_ERASED(step=erased[0].name)
     known = frozenset().union(*(step.names for step in attempt.definition.steps.values()))
-    unknown = [record for record in counted if record.name.partition("#")[0] not in known]
+    steps = [record for record in counted if record.kind not in NO_STEPS]
+    unknown = [record for record in steps if record.name.partition("#")[0] not in known]
     options = attempt.declared.options
-    if counted and (len(unknown) == len(counted) or options.atomic or options.bulk is not None):
-        return reasons.STEPS_GONE()
+    if (steps and len(unknown) == len(steps)) or (counted and (options.atomic or options.bulk is not None)):
+        return STEPS_GONE()
     if unknown and attempt.declared.is_async and options.drift == "rest":
-        return reasons.STEP_GONE(done=unknown[0].name)
+        return STEP_GONE(done=unknown[0].name)
     return None
 
 
@@ -118,15 +128,21 @@ class RecordedSteps:
         if not records:
             return None
         name = named(step.name, key)
-        record = records.get(name) or (records.get(named(step.options.was, key)) if step.options.was else None)
+        if name not in records and step.options.was and named(step.options.was, key) in records:
+            name = named(step.options.was, key)
+        return self.named(name, given, in_order=not step.is_async)
+
+    def named(self, name: str, given: dict[str, Any], *, in_order: bool) -> StepRecord | None:
+        """The same by the name of a record. ``in_order``: what other code has done before must be passed before."""
+        record = self._attempt.records.get(name)
         if record is None:
-            if not step.is_async:
+            if in_order:
                 self._see_order(name)
             return None
         self._passed.add(record.name)
         is_loop = record.kind == StepKind.LOOP
         if (is_loop or self._is_of_other_code(record)) and record.digest != digest_of(given):
-            changed = reasons.STEP_CHANGED(step=record.name)
+            changed = STEP_CHANGED(step=record.name)
             if is_loop:  # A place in one table means nothing in another.
                 raise Rest(changed)
             self._rest(changed)
@@ -135,7 +151,7 @@ class RecordedSteps:
     def _see_order(self, comes_to: str) -> None:
         for record in self._attempt.records.values():
             if record.name not in self._passed and self._is_of_other_code(record):
-                self._rest(reasons.STEP_LEFT_OUT(step=comes_to, done=record.name))
+                self._rest(STEP_LEFT_OUT(step=comes_to, done=record.name))
 
     def _is_of_other_code(self, record: StepRecord) -> bool:
         return record.code not in self._same

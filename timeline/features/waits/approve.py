@@ -8,9 +8,9 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
-from timeline import reasons
 from timeline.clocks import story_now
 from timeline.exceptions import AlreadyDecided, DecidedTooLate, InvalidInput, TimelineError, TransitionNotAllowed
+from timeline.features.waits.sentences import CAME
 from timeline.features.waits.store import declared_wait, first_met
 from timeline.lifecycle import FINAL, WAITING, Reason, Trigger
 from timeline.models import EntityRef, Event, ScheduledTask
@@ -147,7 +147,7 @@ def _due_now(task_id: UUID, event: str, *, now: datetime, using: str) -> Schedul
         return task
     announce(using=using)
     [woken] = apply(
-        [Write(task=task, triggers=(Trigger.DUE,), scheduled_at=now, reason=reasons.CAME(event=event))],
+        [Write(task=task, triggers=(Trigger.DUE,), scheduled_at=now, reason=CAME(event=event))],
         now=now,
         using=using,
     )

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from asgiref.sync import sync_to_async
 from django.db import transaction
-from django.utils.translation import gettext_lazy as _
 
-from timeline import reasons
-from timeline.definition.context import step_under_way
-from timeline.exceptions import InvalidInput, LeaseLost, Rest
+from timeline.exceptions import LeaseLost, Rest
 from timeline.features.recurring.store import Behind, have_ended, try_system
-from timeline.features.steps.calls import Steps
-from timeline.features.steps.refusals import is_in_transaction
 from timeline.features.steps.store import record_place, steps_of
+from timeline.features.waits.declaration import ASLEEP
+from timeline.features.waits.handlers import MayRest
+from timeline.features.waits.sentences import WAITS_FOR, WAITS_FOR_NOBODY, WAITS_FOR_OTHER
 from timeline.features.waits.store import (
     TRIES_AGAIN,
     Rests,
@@ -38,13 +35,13 @@ from timeline.features.waits.store import (
 from timeline.lifecycle import Reason
 from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord
 from timeline.models.kin import names_of
-from timeline.operations.current import running
 from timeline.store.locks import Locked, lock_entities
 from timeline.store.transactions import atomic
 from timeline.store.transition import Write
 
 if TYPE_CHECKING:
     from timeline.engine.attempts import Attempt
+    from timeline.features.steps.calls import Steps
     from timeline.features.steps.store import NewStep
     from timeline.features.waits.declaration import EventWait
     from timeline.timing import When
@@ -62,18 +59,20 @@ def _why(rests: Rests) -> Reason:
     wait = rests.wait
     events = " ".join(wait.events)
     if wait.of is None:
-        return reasons.WAITS_FOR_NOBODY(events=events, whose=rests.whose, at=wait.until)
+        return WAITS_FOR_NOBODY(events=events, whose=rests.whose, at=wait.until)
     if wait.other:
-        return reasons.WAITS_FOR_OTHER(events=events, entity=wait.of, at=wait.until)
-    return reasons.WAITS_FOR(events=events, at=wait.until)
+        return WAITS_FOR_OTHER(events=events, entity=wait.of, at=wait.until)
+    return WAITS_FOR(events=events, at=wait.until)
 
 
-class EventWaiter:
+class EventWaiter(MayRest):
     """The waits of one attempt. ``told`` is what the handler is told, the last answer included."""
 
+    word = "wait_for"
+    apart = "name=…, or the key= of the event"
+
     def __init__(self, attempt: Attempt, using: str, told: dict[str, Any]) -> None:
-        self._attempt = attempt
-        self._using = using
+        super().__init__(attempt, using)
         self._told = told
 
     def wait(self, asked: EventWait) -> Any:
@@ -81,38 +80,13 @@ class EventWaiter:
         Give the event that came, or let the task rest; see ``timeline.features.waits.declaration.Waiter``. ``InvalidInput`` if
         it is called at a wrong place; ``Waits`` if the event has not come yet.
         """
-        attempt = self._attempt
-        for problem, remedy in self._wrong_place():
-            raise InvalidInput("wait_for", problem, remedy)
+        self._refuse()
         asked = self._named(asked)
-        if attempt.steps is None:  # Its timeline has none: here they only see that a caught wait stands.
-            attempt.steps = Steps(attempt, self._using)
-        attempt.steps.announce_wait(asked.recorded_as)
-        if attempt.declared.is_async:
-            return self._wait_async(attempt.steps, asked)
-        with attempt.steps.stopping():
-            return self._answered(attempt.steps, asked)
-
-    def _wrong_place(self) -> Iterator[tuple[Any, Any]]:
-        attempt = self._attempt
-        if attempt.declared.options.atomic:
-            problem = _("is called in an atomic handler: what that has written would be kept, or done again, half-way.")
-            yield problem, _("Declare the task with atomic=False.")
-        elif step_under_way.get() is not None:
-            yield _("is called in a step."), _("Call it in the handler, between the steps.")
-        elif attempt.task.id not in running():
-            yield _("is called in another thread."), _("Call it where the handler runs.")
-        elif not attempt.declared.is_async and is_in_transaction(self._using):
-            yield _("is called in a transaction, which would be held open."), _("Call it outside of atomic().")
+        return self._asked(asked.recorded_as, lambda steps: self._answered(steps, asked))
 
     def _named(self, asked: EventWait) -> EventWait:
         """The question, with the name of the other entity."""
         return asked if asked.of is None else replace(asked, of=ref_awaited(asked.of, using=self._using))
-
-    async def _wait_async(self, steps: Steps, asked: EventWait) -> Event | None:
-        with steps.beside_others(), steps.stopping():
-            steps.refuse_to_go_on()
-            return await sync_to_async(self._answered)(steps, asked)
 
     def _answered(self, steps: Steps, asked: EventWait) -> Event | None:
         self._told["awaited"] = answer = self._resolved(steps, asked)
@@ -154,7 +128,8 @@ class EventWaiter:
     def _begun(self, asked: EventWait, now: datetime) -> Wait:
         """The wait that begins now; events since the question may have been asked count as well."""
         attempt, task = self._attempt, self._attempt.task
-        known = list(steps_of(attempt.idempotency_key, using=self._using).values())
+        recorded = steps_of(attempt.idempotency_key, using=self._using).values()
+        known = [record for record in recorded if not record.name.startswith(ASLEEP)]  # A sleep asks nothing.
         own = whose(task, using=self._using)
         of = own if asked.of is None else names_of(asked.of, using=self._using)[0]
         served = {UUID(record.result) for record in known if record.kind == StepKind.OVER and record.result}

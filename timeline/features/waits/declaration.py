@@ -23,6 +23,7 @@ THEIR_OWN: Final = object()  # Whose events: nothing else was said.
 
 _MAX_RECORD: Final = 150
 PREFIX: Final = "(wait) "  # Of what a wait is recorded under: no step can be called that.
+ASLEEP: Final = "(sleep) "  # The same of a sleep, which waits for its time alone.
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ from uuid import UUID
 
 from timeline.engine.failures import at_rest
 from timeline.features.waits.calls import EventWaiter, Waits, awaited_first, begin_to_wait, still_to_wait
-from timeline.features.waits.wake import note_deletion, wake_noted, wake_queued
+from timeline.features.waits.reading import asked_of_people
+from timeline.features.waits.sentences import SENTENCES
+from timeline.features.waits.wake import note_deletion, wake_noted
 from timeline.hooks import Hooks, SomeColumns
 from timeline.models.entities import NO_ENTITY, EntityRef
 from timeline.models.kin import kin_of
@@ -68,6 +70,8 @@ HOOKS = Hooks(
     decisions=(still_to_wait,),
     follows=(_begin,),
     some_columns=(SomeColumns(AWAITED, _fill),),
-    run_ends=((attrgetter("once"), wake_queued),),
     deletions=(note_deletion,),
+    sentences=SENTENCES,
+    functions=(("is_awaited", None),),
+    asks=(asked_of_people,),
 )

@@ -18,6 +18,7 @@ from timeline.features.waits.store import Wait, causes_of, declared_wait, first_
 from timeline.lifecycle import WAITING, ReasonCode
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
 from timeline.reading.in_the_way import in_the_way
+from timeline.reading.right_names import right_in_words
 from timeline.registry import registry
 from timeline.timing import Approval, When, told_time
 
@@ -37,6 +38,17 @@ class WaitLine(NamedTuple):
     since: datetime
     until: datetime  # When the task goes on without an event.
     permission: str  # Of people who may approve or reject; empty: nobody is asked.
+
+    @property
+    def right(self) -> str:
+        """The permission in words."""
+        return right_in_words(self.permission)
+
+    @property
+    def told_events(self) -> list[tuple[str, str]]:
+        """Each event with its title, which may be empty."""
+        label = self.entity.label if self.entity is not None else ""
+        return [(event, registry.title_of_event(event, label)) for event in self.events]
 
 
 def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
@@ -82,8 +94,8 @@ def who_decides(task: ScheduledTask) -> str:
     approval = approval_under_way(task)
     if approval is None:
         return ""
-    said = {"permission": approval.by, "at": told_time(task.nominal_at)}
-    return _("Somebody with the permission %(permission)s is to approve or reject it, until %(at)s.") % said
+    said = {"permission": right_in_words(approval.by), "at": told_time(task.nominal_at)}
+    return _("Somebody with the permission “%(permission)s” is to approve or reject it, until %(at)s.") % said
 
 
 def waits_in_words(task: ScheduledTask) -> str:
@@ -153,6 +165,16 @@ def undecided(tasks: ScheduledTaskQuerySet, key: str, when: When, *, now: Moment
     )
     for state in sorted(WAITING):
         yield waiting.filter(state=state).order_by("scheduled_at", "pk")
+
+
+def asked_of_people(
+    tasks: ScheduledTaskQuerySet, *, now: Moment, **_others: object
+) -> Iterator[tuple[str, ScheduledTaskQuerySet]]:
+    """What waits for a person: tasks that ask for approval."""
+    for known in registry:
+        for key, when in known.approvals.items():
+            for part in undecided(tasks, key, when, now=now):
+                yield "people", part
 
 
 def still_asking(found: Iterable[Undecided], *, using: str) -> list[Undecided]:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.definition.model_fit import led_to
 from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
+from timeline.features.waits.declaration import ASLEEP
 from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord, exact_ref, model_of, ref_of, ref_with
 from timeline.models.entities import concrete_of, keys_of
 from timeline.models.kin import kin_of, names_of, roots_of
@@ -135,6 +136,7 @@ def open_wait(task: ScheduledTask, *, using: str) -> Wait | None:
     """The recorded wait of the handler of a task at rest. One statement, and one for each revision before it."""
     origin = origins_of({task.pk: task.previous_id}, using=using)[task.pk]
     records = StepRecord.objects.using(using).filter(origin=origin, kind=StepKind.WAIT).order_by("-pk")
+    records = records.exclude(name__startswith=ASLEEP)
     waits = [Wait.of_json(record.place) for record in records if record.place]
     asked = (task.awaits, task.awaits_key)
     return next((wait for wait in waits if (" ".join(wait.events), wait.key) == asked), None)

@@ -1,9 +1,9 @@
-"""Wake: make tasks due that wait for an event that was recorded just now, or for the end of a run."""
+"""Wake: make tasks due that wait for an event that was recorded just now."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Any, Final, NamedTuple
@@ -11,14 +11,11 @@ from uuid import UUID
 
 from django.db import connections
 
-from timeline import reasons
 from timeline.dialects import Among, Dialect, dialect_of
-from timeline.features.recurring.store import end_of
+from timeline.features.waits.sentences import AWAITED_DELETED, CAME, CAME_OF
 from timeline.lifecycle import WAITING, Reason, Trigger
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, Wake
-from timeline.models.entities import NO_ENTITY
+from timeline.models import EntityRef, ScheduledTask, Wake
 from timeline.models.kin import names_of
-from timeline.registry import registry
 from timeline.store.database_errors import catching, is_usable
 from timeline.store.poll_queries import polling
 from timeline.store.returned_rows import COLUMNS
@@ -35,24 +32,11 @@ def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, usi
     Make tasks due that wait for this event of these entities, which the caller has locked; give how many. They only look
     again, and get the events that they find then. One statement, on SQLite three; none without entities.
     """
-    return _wake(name, key, refs, reasons.CAME(event=name), now=now, using=using) if refs else 0
+    return wake_named(name, key, refs, CAME(event=name), now=now, using=using) if refs else 0
 
 
-def wake_queued(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> int:
-    """
-    Make tasks due whose runs wait for one of these runs to end; give how many. The caller has the lock of system timelines.
-    One statement, on SQLite three, for each run of the clock, if runs of its timeline wait for each other.
-    """
-    woken = 0
-    for run in ended:
-        known = registry.about(run.timeline, run.entity_label) if run.once else None
-        if known is not None and known.recurring is not None and known.recurring.overlap == "queue":
-            reason = reasons.ENDED_BEFORE(run=run.key)
-            woken += _wake(end_of(run.timeline), run.key, [NO_ENTITY], reason, now=now, using=using)
-    return woken
-
-
-def _wake(name: str, key: str, refs: Collection[EntityRef], reason: Reason, *, now: datetime, using: str) -> int:
+def wake_named(name: str, key: str, refs: Collection[EntityRef], reason: Reason, *, now: datetime, using: str) -> int:
+    """Make tasks due whose rows have this name, of an event or of what stands in its place; as ``wake``, for this reason."""
     dialect = dialect_of(using)
     asked: dict[str, Any] = {**dialect.entities_of(sorted(refs)), "name": name, "key": key}
     if dialect.has_set_statements:
@@ -166,5 +150,5 @@ def _noted(some: Collection[int], *, now: datetime, using: str) -> list[tuple[UU
 
 def _reason(known: Wake) -> Reason:
     if known.name:
-        return reasons.CAME_OF(event=known.name, entity=known.entity_ref)
-    return reasons.AWAITED_DELETED(entity=known.entity_ref)
+        return CAME_OF(event=known.name, entity=known.entity_ref)
+    return AWAITED_DELETED(entity=known.entity_ref)

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from timeline.clocks import story_now
 from timeline.dispatch.worker_signs import tell_if_unpolled, tell_troubles
 from timeline.management.shared import PipedCommand, add_database_option, wrapped
-from timeline.reading.attention import told_count, told_waits
+from timeline.reading.attention import told_count, waiting_in_words
 from timeline.reading.diagnosis import Health, databases, diagnose
 from timeline.timing import in_utc
 
@@ -102,7 +102,7 @@ def _told(found: Health) -> list[tuple[str, str]]:
         (pgettext("timeline", "active"), told_count(found.active)),
         (pgettext("timeline", "stuck"), told_count(found.stuck)),
         (pgettext("timeline", "retrying"), told_count(found.retrying) if found.retrying else ""),
-        (pgettext("timeline", "waiting"), ", ".join(told_waits(found.waiting).values())),
+        (pgettext("timeline", "waiting"), ", ".join(waiting_in_words(found.waiting).values())),
         (pgettext("timeline", "discarded"), _discards(found)),
         (pgettext("timeline", "missing"), ", ".join(found.missing_triggers)),
         (pgettext("timeline", "unknown"), ", ".join(f"{each['task_key']} {each['count']}" for each in found.undefined)),

@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.template.loader import render_to_string
 
 from timeline.exceptions import TimelineError
+from timeline.features.machines.mermaid import table_as_mermaid
 from timeline.features.machines.pictures import machine_picture
 from timeline.management.shared import PipedCommand
 from timeline.reading.text_pictures import mermaid_of
@@ -69,8 +70,8 @@ class Command(PipedCommand):
         except TimelineError as error:
             raise CommandError(str(error)) from error
         if mermaid:
-            drawing = mermaid_of(definition)
-        elif definition.machine is not None:
+            drawing = table_as_mermaid(definition) if definition.has_states else mermaid_of(definition)
+        elif definition.has_states:
             drawn = {"picture": machine_picture(definition), "style": STYLE}
             drawing = render_to_string("timeline/machine.svg", drawn)
         else:

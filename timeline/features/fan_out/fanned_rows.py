@@ -10,11 +10,11 @@ from uuid import UUID
 from django.db import connections
 from django.utils.translation import gettext_lazy as _
 
-from timeline import reasons
 from timeline.definition.context import step_under_way
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.features.fan_out.declaration import check_count, check_size, refuse_twice
+from timeline.features.fan_out.sentences import FANNED_OUT_ANEW
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Trigger
 from timeline.models import ScheduledTask, TimelineRun
@@ -131,7 +131,7 @@ def _make_room(
     """Cancel open rows that were fanned out before. The rows that replace them take over their places of limits."""
     by_key = {key: write.task for write in wanted for key in _keys(write)}
     writes = [
-        Write(task=row, triggers=(Trigger.CANCEL,), reason=reasons.FANNED_OUT_ANEW(task=by_key[row.task_key].task_name))
+        Write(task=row, triggers=(Trigger.CANCEL,), reason=FANNED_OUT_ANEW(task=by_key[row.task_key].task_name))
         for row in earlier
         if row.state in OPEN
     ]

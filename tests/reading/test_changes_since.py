@@ -6,7 +6,7 @@ import pytest
 
 from timeline.dispatch.poll import stage
 from timeline.lifecycle import State
-from timeline.reading.changes import changes_since
+from timeline.reading.changes_since import changes_since
 from timeline.shortcuts import cancel, move, redrive, run_now
 from timeline.timing import in_utc
 

@@ -1,0 +1,1 @@
+"""An app that only processes of tests have: a machine with conditions and effects."""

@@ -1,0 +1,29 @@
+"""The app as Django sees it: knows the timeline of jobs, and checks what it is set up with."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.translation import pgettext_lazy
+
+
+class OjsConfig(AppConfig):
+    """``timeline.ojs``, beside ``timeline`` in ``INSTALLED_APPS``."""
+
+    name = "timeline.ojs"
+    label = "timeline_ojs"
+    verbose_name = pgettext_lazy("timeline", "Open Job Specification")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Connect it; runs when all models are there."""
+        from django.core import checks
+
+        from timeline.ojs.checks import check_settings
+        from timeline.ojs.kinds import Jobs
+        from timeline.ojs.receivers import on_pruning
+        from timeline.registry import registry
+        from timeline.signals import pruning
+
+        checks.register(check_settings)
+        pruning.connect(on_pruning, dispatch_uid="timeline.ojs.upkeep")
+        registry.register(Jobs)

@@ -1,0 +1,127 @@
+"""Fetch: a worker outside takes jobs, the most urgent first, and has them until its lease runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from timeline.lifecycle import Reason, ReasonCode, State, Trigger
+from timeline.models import ScheduledTask
+from timeline.ojs.conf import get_settings
+from timeline.ojs.envelope import lease_of, timeout_of
+from timeline.ojs.jobs import all_jobs
+from timeline.ojs.kinds import BEGINNING
+from timeline.ojs.models import Cron, Queue
+from timeline.ojs.outcomes import give_up_lost
+from timeline.ojs.wire import has_expired
+from timeline.store.transactions import atomic
+from timeline.store.transition import Write, apply
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+SERIAL: Final = "one_at_a_time"  # In a payload: the schedule whose jobs do not run beside each other.
+STAGED: Final = 1000
+_EXPIRED: Final = Reason(ReasonCode.EXPIRED)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """
+    What a worker asks for.
+
+    Args:
+        queues: In the order in which they are looked through.
+        lease: How long it wants each job; None: as long as the job or the settings say.
+    """
+
+    queues: Sequence[str]
+    count: int
+    worker: str
+    lease: timedelta | None = None
+
+
+def fetch(wanted: Wanted, rows: ScheduledTaskQuerySet, *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Take available jobs; several workers may do so at once, and none waits for another. One statement for each queue that is
+    looked into, and one that takes all that was found. ``rows`` are those that the worker may see.
+    """
+    with atomic(using=using):
+        paused = set(
+            Queue.objects.using(using)
+            .filter(name__in=wanted.queues, paused_at__isnull=False)
+            .values_list("name", flat=True)
+        )
+        queues = [name for name in dict.fromkeys(wanted.queues) if name not in paused]
+        if not queues:
+            return []
+        give_up_lost(all_jobs(using=using).filter(queue__in=queues), now=now, using=using)
+        _stage(queues, now, using)
+        found = _found(queues, wanted.count, rows, now, using)
+        return apply([_write(task, wanted) for task in found], now=now, using=using)
+
+
+def _stage(queues: Sequence[str], now: datetime, using: str) -> None:
+    """Make due jobs available, so that none waits for the next poll."""
+    due = ScheduledTask.objects.using(using).filter(task_key__startswith=BEGINNING, queue__in=queues).to_stage(now)
+    tasks = list(due.locked(skip_locked=True)[:STAGED])
+    apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using)
+
+
+def _found(
+    queues: Sequence[str], count: int, rows: ScheduledTaskQuerySet, now: datetime, using: str
+) -> list[ScheduledTask]:
+    """Lock what is to be taken. What has expired is called off on the way; a job of a schedule may have to wait."""
+    taken: list[ScheduledTask] = []
+    for queue in queues:
+        left_out: set[UUID] = set()
+        while left := count - len(taken):
+            ready = rows.filter(queue=queue).ready().free().exclude(pk__in=left_out)
+            tasks = list(ready.locked(skip_locked=True)[:left])
+            over = [task for task in tasks if has_expired(task, now)]
+            apply([_expiry(task) for task in over], now=now, using=using)
+            waiting = _waiting([task for task in tasks if task not in over], using)
+            taken += [task for task in tasks if task not in over and task.pk not in waiting]
+            left_out |= waiting
+            if len(tasks) < left or not (over or waiting):
+                break
+    return taken
+
+
+def _expiry(task: ScheduledTask) -> Write:
+    return Write(task=task, triggers=(Trigger.CANCEL,), reason=_EXPIRED)
+
+
+def _waiting(tasks: Collection[ScheduledTask], using: str) -> set[UUID]:
+    """Those that have to wait for another job of their schedule: one that runs, or that is taken now."""
+    serial = [task for task in tasks if task.payload.get(SERIAL)]
+    if not serial:
+        return set()
+    names = {task.payload[SERIAL] for task in serial}
+    # Whoever has the schedule locked is about to take one of its jobs.
+    locked = Cron.objects.using(using).filter(name__in=names).order_by("pk").select_for_update(skip_locked=True)
+    free = set(locked.values_list("name", flat=True))
+    active = ScheduledTask.objects.using(using).filter(
+        task_key__in={task.task_key for task in serial}, state=State.ACTIVE, payload__has_key=SERIAL
+    )
+    free -= {payload[SERIAL] for payload in active.values_list("payload", flat=True)}
+    waiting = set()
+    for task in serial:
+        if task.payload[SERIAL] in free:
+            free.remove(task.payload[SERIAL])
+        else:
+            waiting.add(task.pk)
+    return waiting
+
+
+def _write(task: ScheduledTask, wanted: Wanted) -> Write:
+    options = task.payload.get("options", {})
+    length = wanted.lease or lease_of(options) or get_settings().LEASE
+    timeout = timeout_of(options)
+    lease = length if timeout is None else min(length, timeout)
+    return Write(
+        task=task, triggers=(Trigger.START,), worker=wanted.worker, lease=lease, evidence={"worker": wanted.worker}
+    )
