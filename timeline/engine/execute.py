@@ -152,15 +152,12 @@ def returned(attempt: Attempt, result: object) -> Write:
     """
     if attempt.steps is not None:
         attempt.steps.see_end()
-    text, then = None, None
+    then = None
     if isinstance(result, Then):
         then, result = result, checked(result, attempt.definition)
-    if result is not None:
-        text = json_text("result", result)
-    fans_out = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
-    return Write(
-        task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out, then=then
-    )
+    text = None if result is None else json_text("result", result)
+    fans = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
+    return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans, then=then)
 
 
 def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
@@ -199,9 +196,7 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
 def deadly(outcome: Write | BaseException) -> BaseException | None:
     """What a handler raised, if it ends the thread: no ``Exception``, and not a cancelled coroutine, which ends only itself."""
-    if isinstance(outcome, Write | Exception | asyncio.CancelledError):
-        return None
-    return outcome
+    return None if isinstance(outcome, Write | Exception | asyncio.CancelledError) else outcome
 
 
 def call_in_time(

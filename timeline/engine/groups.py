@@ -194,8 +194,7 @@ def begin_given(
         return begin_attempts(asked, token=token, worker=worker[:MAX_WORKER], retried=retried, now=clock(), using=using)
 
     busy = others_run()
-    attempts = start(task_ids, retried=not busy)
-    if attempts:
+    if attempts := start(task_ids, retried=not busy):
         yield attempts
     started = {attempt.task.id for attempt in attempts}
     left = [task_id for task_id in place if task_id not in started] if len(place) > 1 or busy else []

@@ -73,11 +73,10 @@ def emit(
     using: str,
 ) -> Emission:
     """
-    Record an event in the caller's transaction, end the runs that it exits, move runs of machines, then start the runs that it
-    starts.
+    Record an event in the caller's transaction; end the runs that it exits, move those of machines, start those it starts.
 
-    If the entity belongs to a family of models (a parent and its children), it does not matter by which model it is given: the
-    event goes to the timelines of all of them, and is recorded under the topmost model.
+    Of a family of models (a parent and its children) any may be given: the event goes to the timelines of all of them, and is
+    recorded under the topmost.
 
     Args:
         name: For example ``user.created``; 100 characters at most, no blanks.
@@ -128,13 +127,8 @@ def emit(
         run.started_by = event
     for tell in asked_for(hooks().instances, shown := (*started, *done.moved)):
         tell(entity, shown)
-    return Emission(
-        event=event,
-        recorded=True,
-        started=tuple(started),
-        ended=tuple(done.ended.runs),
-        moved=tuple(done.moved),
-    )
+    ended, moved = tuple(done.ended.runs), tuple(done.moved)
+    return Emission(event=event, recorded=True, started=tuple(started), ended=ended, moved=moved)
 
 
 def emit_many(

@@ -141,15 +141,8 @@ def plan_runs(
         event_id = causes[ref] if causes else None
         named = (ref.label, ref.id, key)
         for definition in definitions[ref.label]:
-            beginning = Beginning(
-                ref=ref,
-                id=next(ids),
-                started_by_id=event_id,
-                alike=alike[definition.name],
-                ever=definition.once,
-                event=event,
-                actor=actor,
-            )
+            beginning = Beginning(ref=ref, id=next(ids), started_by_id=event_id, alike=alike[definition.name])
+            beginning.ever, beginning.event, beginning.actor = definition.once, event, actor
             try:
                 started_at = begins(definition, entity)
                 if started_at != now:
