@@ -9,7 +9,7 @@ from tests.databases import databases
 DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
 INSTALLED_APPS = [*INSTALLED_APPS, "timeline.webhooks", "project.billing", "tests.testapp", "tests.hosts.warehouse"]
-INSTALLED_APPS += ["timeline.django_tasks", "tests.django_tasks.shop", "timeline.ojs"]
+INSTALLED_APPS += ["timeline.django_tasks", "tests.django_tasks.shop", "timeline.ojs", "timeline.otel"]
 DATABASES = databases(DATABASES["default"])
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # Quick: nobody has these passwords to guess.
 TIMELINE = {}

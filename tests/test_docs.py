@@ -20,6 +20,7 @@ from rest_framework.authentication import BasicAuthentication, SessionAuthentica
 
 from project.accounts.models import User
 from tests.django_tasks.framework import task as django_task
+from tests.otel.spans import spans  # noqa: F401 (a fixture)
 from tests.pages import DOCS, PAGES, README, ROOT, anchors_of, blocks, examples, name_of, text_of
 from tests.testapp.models import Customer, Order, Plan, Ticket, Trip
 from timeline import Timeline, after, task
@@ -109,6 +110,9 @@ class TestExamples:
             "in_sixty_days": now + timedelta(days=60),
             **GIVEN.get(page.name, {}),
         }
+
+        traced = request.getfixturevalue("spans") if page.name == "opentelemetry.md" else None
+        names |= {"exporter": traced.exporter, "tracer": traced.tracer} if traced is not None else {}
 
         with only_timelines(Alerts), clock.failing() if page.name in FAILING else nullcontext():
             for block in examples(page):

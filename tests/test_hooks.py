@@ -7,10 +7,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import contextmanager
 from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
+from django.apps import apps as all_apps
 from django.core.exceptions import ImproperlyConfigured
 
 from timeline import Timeline, after, each_of, hooks, task
@@ -18,7 +20,8 @@ from timeline import features as package
 from timeline.definition.options import TaskOptions
 from timeline.exceptions import DefinitionError
 from timeline.features import FEATURES
-from timeline.hooks import Hooks, Rules
+from timeline.hooks import Hooks, Rules, around
+from timeline.otel.hooks import HOOKS as OTEL
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -33,13 +36,16 @@ class Shop(Timeline):
     def settle(self, order): ...
 """
 
+get_app_config = all_apps.get_app_config
+
 
 @pytest.fixture
 def features(monkeypatch):
-    """Let other features be in the list."""
+    """Let other features be in the list, and no app take part."""
 
-    def set_to(*names):
+    def set_to(*names, apps=()):
         monkeypatch.setattr(hooks, "FEATURES", names)
+        monkeypatch.setattr(hooks.apps, "get_app_configs", lambda: [get_app_config(name) for name in apps])
         hooks.rules.cache_clear()
         hooks.hooks.cache_clear()
 
@@ -85,6 +91,13 @@ class TestHooks:
         assert first == ["waiter", "teller"]
         assert [name for name, _make in hooks.hooks().parts] == first[::-1]
 
+    def test_have_those_of_apps_after_them(self, features):
+        features("steps", apps=["timeline", "timeline_otel", "auth"])
+
+        assert [name for name, _make in hooks.hooks().parts] == ["teller"]
+        assert hooks.hooks().emits == OTEL.emits
+        assert hooks.hooks().prechecks == OTEL.prechecks
+
     def test_find_what_faces_ask_in_the_order_of_the_list(self, features):
         features("machines", "waits", "limits")
 
@@ -119,6 +132,31 @@ class TestHooks:
 
         with pytest.raises(ImproperlyConfigured, match=said):
             hooks.hooks()
+
+
+class TestAround:
+    def test_stands_around_something_in_turn_and_is_told_of_its_error(self):
+        told = []
+
+        def one(name):
+            @contextmanager
+            def stand(given):
+                told.append((name, given))
+                try:
+                    yield
+                except ValueError:
+                    told.append((name, "error"))
+                    raise
+
+            return stand
+
+        with pytest.raises(ValueError, match="no"), around((one("first"), one("second")), "what"):
+            raise ValueError("no")
+
+        assert told == [("first", "what"), ("second", "what"), ("second", "error"), ("first", "error")]
+
+    def test_is_always_the_same_where_nothing_stands(self):
+        assert around((), "what") is around((), "else")
 
 
 class TestAbsentFeatures:

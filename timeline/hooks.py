@@ -4,13 +4,15 @@ Where features take part in the life of a task. The core asks here, and imports 
 A feature is a folder below ``timeline/features/`` that is named in ``FEATURES``. What it declares about definitions stands in
 its module ``rules`` (a ``Rules``, asked when a class is declared, before models are there). What it does with rows stands in
 its module ``hooks`` (a ``Hooks``). What people meet of it stands in modules that ``of_features`` names. It may have any of
-these, or none. Each field is a tuple of functions; the core calls those of all features, in the order of ``FEATURES``.
+these, or none. Each field is a tuple of functions; the core calls those of all features, in the order of ``FEATURES``. An app
+below ``timeline`` takes part in the same way, after them, if ``hooks`` of its configuration names its ``Hooks``.
 ``now`` is story time, and ``using`` the alias of the database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import cache
@@ -19,10 +21,12 @@ from importlib.util import find_spec
 from itertools import chain
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
+from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.module_loading import import_string
 
 from timeline import features
 from timeline.features import FEATURES
@@ -50,6 +54,9 @@ if TYPE_CHECKING:
     OfTask = Callable[[Definition, Task[Any, ..., Any]], Iterable[Problem]]
     OfModel = Callable[[Definition, type[Model]], Iterable[Problem]]
     Told = TypeVar("Told", bound="Rules | Hooks")
+    Around: TypeAlias = Callable[..., AbstractContextManager[object]]
+
+_NOTHING: Final = nullcontext()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +225,17 @@ class Hooks:
             what makes the text, given ``using``; None: that is in ``function_<name>`` among the statements.
         migrated: Told that a database was migrated or flushed, and which tables it has.
 
+    Looking on (``Around``: a context manager, entered before something is done, and left after it):
+        emits: ``Around`` the writes of an event; given its name.
+        recorded: Told of ids whose effects come later, in the transaction of their rows: new events, new runs that no event
+            began, and new tasks of Django's framework.
+        calls: ``Around`` the call of a handler; given its attempts, which are several if it is called for many.
+        undone: Guarded by attempts. Told that an error has undone their call, or its commit; given the error.
+        left: Guarded by attempts. Told that a worker has done with them.
+        steps: ``Around`` a step that is done, with its record; given its name, without a key.
+        polled: Told of a poll that found something: how many seconds it took, and what it did, by name.
+        posted: Told of webhooks whose answers are written: deliveries as they were claimed, each with its answer.
+
     Reading:
         sentences: What the feature says of why a task came to where it is; told to people in their language.
         hindrances: See ``Hindrance``.
@@ -272,6 +290,15 @@ class Hooks:
     functions: tuple[tuple[str, Callable[[str], str] | None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
 
+    emits: tuple[Around, ...] = ()
+    recorded: tuple[Callable[..., None], ...] = ()
+    calls: tuple[Around, ...] = ()
+    undone: tuple[Guarded[Callable[[Sequence[Attempt], BaseException], None]], ...] = ()
+    left: tuple[Guarded[Callable[[Sequence[Attempt]], None]], ...] = ()
+    steps: tuple[Around, ...] = ()
+    polled: tuple[Callable[..., None], ...] = ()
+    posted: tuple[Callable[..., None], ...] = ()
+
     sentences: tuple[Sentence, ...] = ()
     hindrances: tuple[Hindrance, ...] = ()
     origins: tuple[Callable[..., Iterator[str]], ...] = ()
@@ -286,16 +313,31 @@ def asked_for(guarded: Iterable[Guarded[Asked]], items: Iterable[object]) -> lis
     return [call for is_for, call in guarded if any(map(is_for, items))]
 
 
+def around(several: Sequence[Around], given: object) -> AbstractContextManager[object]:
+    """All that stands around something, as one. Where nothing does, it is always the same, and costs next to nothing."""
+    if not several:
+        return _NOTHING
+    return several[0](given) if len(several) == 1 else _in_turn(several, given)
+
+
+@contextmanager
+def _in_turn(several: Sequence[Around], given: object) -> Iterator[None]:
+    with ExitStack() as stack:
+        for one in several:
+            stack.enter_context(one(given))
+        yield
+
+
 @cache
 def rules() -> Rules:
     """What all features ask of definitions."""
-    return _merged(Rules, "rules", "RULES")
+    return _merged(Rules, _told(Rules, "rules", "RULES"))
 
 
 @cache
 def hooks() -> Hooks:
-    """What all features do with rows. Not before the models are there."""
-    return _merged(Hooks, "hooks", "HOOKS")
+    """What all features and apps do with rows. Not before the models are there."""
+    return _merged(Hooks, chain(_told(Hooks, "hooks", "HOOKS"), _of_apps()))
 
 
 def verb(name: str) -> Callable[..., Any]:
@@ -328,8 +370,14 @@ def of_features(module: str, name: str) -> Iterator[Any]:
             yield getattr(found, name, ())
 
 
-def _merged(what: type[Told], module: str, name: str) -> Told:
-    told = list(_told(what, module, name))
+def _of_apps() -> Iterator[Hooks]:
+    for config in apps.get_app_configs():
+        if config.name.startswith("timeline.") and (named := getattr(config, "hooks", "")):
+            yield import_string(named)
+
+
+def _merged(what: type[Told], those: Iterable[Told]) -> Told:
+    told = list(those)
     return what(
         **{each.name: tuple(chain.from_iterable(getattr(one, each.name) for one in told)) for each in fields(what)}
     )

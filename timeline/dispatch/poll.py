@@ -121,7 +121,8 @@ def dispatch(
         NotRunHere: if the database is another site's, or its connection has autocommit off. Then nothing is changed.
     """
     poll = begin_poll(lambda: now, memory, using=using) if whole else None
-    give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
+    begun = monotonic()
+    give_up = begun + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     found = probe_lost(using=using)
     lost = rescue(now=now, using=using) if whole and found.is_lost else Rescued([], [], [])
@@ -141,12 +142,20 @@ def dispatch(
         if not busy or monotonic() > give_up:
             if whole and not (busy or some_available):
                 look_anew(using=using)
-            return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
+            done = Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
+            tell_poll(begun, done)
+            return done
         if claimed or acted:
             patience = ROOM_AFTER
         elif last_staged < 2 * limit:
             sleep(patience)
             patience = min(2 * patience, MAX_PATIENCE)
+
+
+def tell_poll(begun: float, done: Dispatched) -> None:
+    """Tell those who look on what a poll did that began at this ``monotonic()`` time, if it did anything."""
+    for tell in hooks().polled if any(done[:-1]) else ():
+        tell(monotonic() - begun, {name: count for name, count in done._asdict().items() if name != "left"})
 
 
 def _claim(

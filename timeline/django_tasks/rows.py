@@ -12,6 +12,7 @@ from timeline.clocks import is_told, story_now
 from timeline.django_tasks.framework import InvalidTask, TaskResult, TaskResultStatus
 from timeline.django_tasks.functions import key_of
 from timeline.exceptions import InvalidInput
+from timeline.hooks import hooks
 from timeline.ids import uuid7
 from timeline.models import ScheduledTask
 from timeline.payloads import check_data
@@ -76,6 +77,8 @@ def write(made: Any, args: Sequence[Any], kwargs: Mapping[str, Any], backend: Ti
         "priority": -made.priority,
     }
     each = {name: [value] for name, value in columns.items()}
+    for tell in hooks().recorded:  # Before it: once it is committed, a worker may begin it.
+        tell([key], using=using)
     Insertion(ScheduledTask, each, taken=False, using=using).send()  # Its key is new: nobody has taken its place.
     announce_times([at], now=now, using=using)
     object.__setattr__(result, "enqueued_at", now)

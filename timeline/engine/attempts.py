@@ -55,6 +55,7 @@ class Attempt:
         undone: How often its handler was entered in this attempt, and undone through no fault of its own.
         has_records: Whether steps of the task are done or begun; ``records`` has them by name, once they are read.
         awaited: The event that its schedule waited for; None: the time ran out, or it waits for nothing.
+        trace: What those keep about it who look on; None: nobody does.
     """
 
     task: ScheduledTask
@@ -73,6 +74,7 @@ class Attempt:
     step_writer: StepWriter | None = None
     fanned_out: FannedOut | None = None
     awaited: Event | None = None
+    trace: Any = None
     seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)
 

@@ -26,7 +26,7 @@ from timeline.engine.failures import at_rest
 from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.exceptions import LeaseLost, Rest
 from timeline.features.machines.outcomes import checked
-from timeline.hooks import asked_for, hooks
+from timeline.hooks import around, asked_for, hooks
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
 from timeline.models.facts import language_of, zone_of
@@ -86,7 +86,8 @@ def _call(attempt: Attempt) -> Write:
     if refused is not None:
         return refused
     try:
-        return returned(attempt, handler_of(attempt)())
+        with around(hooks().calls, (attempt,)):
+            return returned(attempt, handler_of(attempt)())
     except Rest as rest:
         return at_rest(attempt, rest)
 
@@ -151,15 +152,12 @@ def returned(attempt: Attempt, result: object) -> Write:
     """
     if attempt.steps is not None:
         attempt.steps.see_end()
-    text, then = None, None
+    then = None
     if isinstance(result, Then):
         then, result = result, checked(result, attempt.definition)
-    if result is not None:
-        text = json_text("result", result)
-    fans_out = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
-    return Write(
-        task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out, then=then
-    )
+    text = None if result is None else json_text("result", result)
+    fans = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
+    return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans, then=then)
 
 
 def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
@@ -198,9 +196,7 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
 def deadly(outcome: Write | BaseException) -> BaseException | None:
     """What a handler raised, if it ends the thread: no ``Exception``, and not a cancelled coroutine, which ends only itself."""
-    if isinstance(outcome, Write | Exception | asyncio.CancelledError):
-        return None
-    return outcome
+    return None if isinstance(outcome, Write | Exception | asyncio.CancelledError) else outcome
 
 
 def call_in_time(
@@ -240,6 +236,7 @@ def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Base
                     return record_together([write], now=runtime.clock(), using=runtime.using)[0]
             return enter()
     except LeaseLost as error:
+        tell_undone([attempt], error)
         log_lost(error)
         let_go_if_timed_out(error)
         return None
@@ -253,9 +250,24 @@ def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Base
 def undone(attempts: Sequence[Attempt], error: BaseException, runtime: Runtime) -> BaseException:
     """Let go of a lost connection after an error has undone a call, and set its tasks back; give the error."""
     drop_if_lost(error, runtime.using)
+    tell_undone(attempts, error)
     for attempt in attempts:
         attempt.restore()
     return error
+
+
+def tell_undone(attempts: Sequence[Attempt], error: BaseException) -> None:
+    """Tell those who look on that what handlers wrote is undone."""
+    for tell in asked_for(hooks().undone, attempts):
+        tell(attempts, error)
+
+
+def left(attempts: Sequence[Attempt], runtime: Runtime) -> None:
+    """Hold attempts no longer: their handlers were entered, or will not be here."""
+    for attempt in attempts:
+        runtime.watch.left(attempt.task)
+    for tell in asked_for(hooks().left, attempts):
+        tell(attempts)
 
 
 def _enter(attempt: Attempt, runtime: Runtime) -> Write:

@@ -28,6 +28,7 @@ from timeline.engine.execute import (
     enter,
     handler_of,
     is_time_up,
+    left,
     record_outcomes,
     refusal,
     returned,
@@ -37,6 +38,7 @@ from timeline.engine.finalize import log_lost
 from timeline.engine.precheck import pass_fresh_look
 from timeline.exceptions import LeaseLost, Rest
 from timeline.features.steps.recorder import StepWriter
+from timeline.hooks import around, hooks
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.entities import NO_ENTITY
 from timeline.store.database_errors import catching, drop_if_lost
@@ -171,8 +173,7 @@ def execute_async(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     try:
         return LoopBeside(side_by_side.run, side_by_side.break_off).run()
     finally:
-        for attempt in side_by_side.begun:
-            runtime.watch.left(attempt.task)
+        left(side_by_side.begun, runtime)
 
 
 class _SideBySide:
@@ -393,7 +394,8 @@ async def call_async(attempt: Attempt) -> Write:
     """
     try:
         try:
-            return returned(attempt, await _whole(attempt, handler_of(attempt)()))
+            with around(hooks().calls, (attempt,)):
+                return returned(attempt, await _whole(attempt, handler_of(attempt)()))
         except BaseExceptionGroup as several:
             if attempt.steps is not None:
                 attempt.steps.see_end()  # The error that ended the attempt may be anywhere in this group.

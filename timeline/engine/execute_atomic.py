@@ -25,6 +25,7 @@ from timeline.engine.execute import (
     hooks_apart,
     is_time_up,
     record_outcomes,
+    tell_undone,
     undone,
 )
 from timeline.engine.finalize import let_go_if_timed_out, record_together, settle
@@ -288,6 +289,7 @@ class _Together:
             self.left.append(attempt)
             self.runtime.watch.line_up([attempt])
         else:
+            tell_undone([attempt], caught[0])
             self.outcomes.append((attempt, caught[0]))
 
     def _call(self, attempt: Attempt) -> Write:

@@ -27,6 +27,7 @@ from timeline.engine.execute import (
 from timeline.engine.finalize import let_go_if_timed_out, log_lost, outcome_of, record_all, record_together
 from timeline.engine.precheck import look_again
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
+from timeline.hooks import around, hooks
 from timeline.models import ScheduledTask
 from timeline.operations.current import now_running
 from timeline.store.database_errors import catching
@@ -120,10 +121,11 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
     equip(instance, asked[0], runtime.using)
     handler = getattr(instance, asked[0].declared.method_name)
-    results = call_in_time(asked, partial(handler, list(contexts)), runtime)
-    if results is None:
-        return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
-    return outcomes + _results(asked, results)
+    with around(hooks().calls, asked):
+        results = call_in_time(asked, partial(handler, list(contexts)), runtime)
+        if results is None:
+            return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
+        return outcomes + _results(asked, results)
 
 
 def _results(attempts: Sequence[Attempt], results: object) -> list[Outcome]:

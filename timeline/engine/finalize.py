@@ -207,9 +207,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
             writes = _held(writes, locked)
         runs = {run.pk: run for run in locked.runs}
         are_plain = all(write.is_plain for write in writes)
-        if not are_plain:
-            for decide in hooks().decisions:
-                writes = decide(writes, locked, now=now, using=using)
+        for decide in () if are_plain else hooks().decisions:
+            writes = decide(writes, locked, now=now, using=using)
         done = apply(writes, now=now, using=using, wait=wait)
         moved = set() if are_plain else _follow(writes, done, runs, now=now, using=using)
         concerned = [runs[run_id] for run_id in sorted({*_decided(done, using), *moved}) if run_id in runs]

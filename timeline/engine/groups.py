@@ -13,7 +13,7 @@ from timeline import reasons
 from timeline.dialects import dialect_of
 from timeline.engine.attempts import Attempt, begin_attempts, begin_group, startable, still_ours
 from timeline.engine.callbacks import Keeper, Watch
-from timeline.engine.execute import BUDGET, Executed, Runtime, execute_each, in_place_of_the_site
+from timeline.engine.execute import BUDGET, Executed, Runtime, execute_each, in_place_of_the_site, left
 from timeline.engine.execute_async import execute_async
 from timeline.engine.execute_atomic import execute_shared, execute_together
 from timeline.engine.execute_bulk import execute_bulk
@@ -90,8 +90,7 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
         runtime.watch.abandon()
         raise
     finally:
-        for attempt in attempts:
-            runtime.watch.left(attempt.task)
+        left(attempts, runtime)
     return ended
 
 
@@ -195,8 +194,7 @@ def begin_given(
         return begin_attempts(asked, token=token, worker=worker[:MAX_WORKER], retried=retried, now=clock(), using=using)
 
     busy = others_run()
-    attempts = start(task_ids, retried=not busy)
-    if attempts:
+    if attempts := start(task_ids, retried=not busy):
         yield attempts
     started = {attempt.task.id for attempt in attempts}
     left = [task_id for task_id in place if task_id not in started] if len(place) > 1 or busy else []

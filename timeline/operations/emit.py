@@ -18,7 +18,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.features.machines.moves import ANY, Wish, check_wish, lock_ahead
 from timeline.features.waits.wake import note, wake
-from timeline.hooks import asked_for, hooks
+from timeline.hooks import around, asked_for, hooks
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations.record_event import (
     EventFields,
@@ -73,11 +73,10 @@ def emit(
     using: str,
 ) -> Emission:
     """
-    Record an event in the caller's transaction, end the runs that it exits, move runs of machines, then start the runs that it
-    starts.
+    Record an event in the caller's transaction; end the runs that it exits, move those of machines, start those it starts.
 
-    If the entity belongs to a family of models (a parent and its children), it does not matter by which model it is given: the
-    event goes to the timelines of all of them, and is recorded under the topmost model.
+    Of a family of models (a parent and its children) any may be given: the event goes to the timelines of all of them, and is
+    recorded under the topmost.
 
     Args:
         name: For example ``user.created``; 100 characters at most, no blanks.
@@ -111,7 +110,7 @@ def emit(
     starters = starters_of(name)
     if ref.label not in starters:
         mind_unknown(name, [ref.label])
-    with in_transaction(using):
+    with around(hooks().emits, name), in_transaction(using):
         subject = subjects_of([ref], started=starters, using=using)[ref]
         read = _reads(starters, [subject])
         at = _locked(name, subject, wish, read=read, now=now, using=using)
@@ -128,13 +127,8 @@ def emit(
         run.started_by = event
     for tell in asked_for(hooks().instances, shown := (*started, *done.moved)):
         tell(entity, shown)
-    return Emission(
-        event=event,
-        recorded=True,
-        started=tuple(started),
-        ended=tuple(done.ended.runs),
-        moved=tuple(done.moved),
-    )
+    ended, moved = tuple(done.ended.runs), tuple(done.moved)
+    return Emission(event=event, recorded=True, started=tuple(started), ended=ended, moved=moved)
 
 
 def emit_many(
@@ -177,7 +171,7 @@ def emit_many(
         now, starters = None, starters_of(name)
         wish = check_wish(name, (ref.label for ref in batch.refs), payload, machine=machine, expect=expect)
         mind_unknown(name, (ref.label for ref in batch.refs))
-        with atomic(using=batch.using):
+        with around(hooks().emits, name), atomic(using=batch.using):
             subjects = subjects_of(batch.refs, started=starters, using=batch.using)
             known = {subject.ref: subject for subject in subjects.values()}
             for part in rounds(subjects[ref].ref for ref in batch.refs):
@@ -207,10 +201,11 @@ def emit_among(
     """
     starters = starters_of(said.name)
     subjects = list(subjects_of(refs, started=starters, using=using).values())
-    locked = lock_subjects(subjects, gone=True, read=_reads(starters, subjects), using=using)
-    done = record(said, locked, wish=wish, later=later, using=using)
-    wake(said.name, said.key, done.awaited, now=said.recorded_at, using=using)
-    note(said.name, said.key, done.awaited, using=using)
+    with around(hooks().emits, said.name):
+        locked = lock_subjects(subjects, gone=True, read=_reads(starters, subjects), using=using)
+        done = record(said, locked, wish=wish, later=later, using=using)
+        wake(said.name, said.key, done.awaited, now=said.recorded_at, using=using)
+        note(said.name, said.key, done.awaited, using=using)
     return done
 
 

@@ -197,11 +197,7 @@ def reconcile_locked(
     """
     if (runs := list(runs)) and may_hosts_write():
         entities, there = seen_again(runs, using=using), ()
-    known = [
-        (run, definition)
-        for run in runs
-        if run.is_open and (definition := registry.about(run.timeline, run.entity_label))
-    ]
+    known = [(run, one) for run in runs if run.is_open and (one := registry.about(run.timeline, run.entity_label))]
     present = entities.keys() | entities.unreadable.keys() | set(there)
     missing = {run.entity_ref for run, definition in known if definition.label} - present
     unseen = end_vanished(known, missing, now=now, using=using) if missing else missing

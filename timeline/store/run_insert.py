@@ -141,15 +141,8 @@ def plan_runs(
         event_id = causes[ref] if causes else None
         named = (ref.label, ref.id, key)
         for definition in definitions[ref.label]:
-            beginning = Beginning(
-                ref=ref,
-                id=next(ids),
-                started_by_id=event_id,
-                alike=alike[definition.name],
-                ever=definition.once,
-                event=event,
-                actor=actor,
-            )
+            beginning = Beginning(ref=ref, id=next(ids), started_by_id=event_id, alike=alike[definition.name])
+            beginning.ever, beginning.event, beginning.actor = definition.once, event, actor
             try:
                 started_at = begins(definition, entity)
                 if started_at != now:
@@ -236,6 +229,8 @@ def begin_runs(
             raise beginning.problem.of(beginning.ref)
     if moving := _of_machines(begun):
         show_begun(moving, using=using)
+    for tell in hooks().recorded:
+        tell([beginning.id for beginning in begun if beginning.started_by_id is None], using=using)
     different = {id(beginning.planned): beginning.planned for beginning in begun}.values()
     if any(planned["state"] == State.AVAILABLE for several in different for planned in several):
         announce(using=using)

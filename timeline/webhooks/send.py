@@ -23,6 +23,7 @@ from standardwebhooks import Webhook
 
 from timeline.clocks import SteadyClock
 from timeline.conf import get_settings as timeline_settings
+from timeline.hooks import hooks
 from timeline.ids import uuid7
 from timeline.store.database_errors import drop
 from timeline.store.transactions import atomic
@@ -247,6 +248,8 @@ class WebhookSender:
             let_go(behind, now=now, using=self.using)
             for token in {delivery.token for delivery in unsent}:
                 release([one.pk for one in unsent if one.token == token], token, using=self.using)
+        for tell in hooks().posted if outcomes else ():
+            tell([(outcome.delivery, outcome.answer) for outcome in outcomes], using=self.using)
         self._held_up -= behind
         self.sent += len(outcomes)
         self._next_look = 0.0

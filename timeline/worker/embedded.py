@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from timeline.conf import get_settings
 from timeline.dispatch.claim import ClaimedBatch, messages_of
-from timeline.dispatch.poll import begin_poll, stage_and_tell
+from timeline.dispatch.poll import Dispatched, begin_poll, stage_and_tell, tell_poll
 from timeline.dispatch.rescue import rescue
 from timeline.engine.groups import Attempt
 from timeline.store.floors import look_anew
@@ -174,7 +174,8 @@ class Worker(Loop):
         if monotonic() < self._next_stage:
             self._some_available = True
             return 0
-        self._staged_at = self._clock()
+        self._staged_at, begun = self._clock(), monotonic()
         staged, self._some_available = stage_and_tell(limit=STAGED, now=self._staged_at, using=self.using)
+        tell_poll(begun, Dispatched(staged=staged))
         self._next_stage = monotonic() + (0 if staged >= STAGED else STAGE_EVERY.total_seconds())
         return staged

@@ -20,6 +20,7 @@ from timeline.features.steps.declaration import MAX_STEP_KEY
 from timeline.features.steps.loops import BatchLoop
 from timeline.features.steps.recorder import StepRecorder
 from timeline.features.steps.refusals import RecordedSteps, named, refuse_rows, refuse_step
+from timeline.hooks import around, hooks
 from timeline.models import StepKind
 from timeline.payloads import check_text
 
@@ -281,7 +282,7 @@ class _Stopping:
 class _UnderWay:
     """Give the method its step, and the key of the first row of its batch if it has one; remember an error that it raises."""
 
-    __slots__ = ("_context", "_step", "_steps", "_token")
+    __slots__ = ("_around", "_context", "_step", "_steps", "_token")
 
     def __init__(self, steps: Steps, step: Step[Any, ..., Any], name: str, key: str, *, first: object = None) -> None:
         was = step.options.was
@@ -291,9 +292,11 @@ class _UnderWay:
             known_as += f":{first}"
         self._steps, self._step = steps, step
         self._context = StepContext(name=name, idempotency_key=known_as)
+        self._around = around(hooks().steps, step.name)
 
     def __enter__(self) -> None:
         """The method is called."""
+        self._around.__enter__()
         self._token = step_under_way.set(self._context)
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
@@ -301,3 +304,4 @@ class _UnderWay:
         if error is not None:
             self._steps._failed.append((self._step, error))
         step_under_way.reset(self._token)
+        self._around.__exit__(type(error) if error is not None else None, error, None)
