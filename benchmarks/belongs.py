@@ -20,6 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+# Apps beside the package, each with a folder, tables or a library of its own: they use what anybody may use. What they name is
+# not counted; how large they are is said apart.
+BESIDE: Final = ("django_tasks", "ojs", "otel")
 ROOT: Final = Path(__file__).resolve().parent.parent
 PACKAGE: Final = ROOT / "timeline"
 
@@ -38,7 +41,12 @@ WORDS: Final = {
 
 
 def files() -> list[Path]:
-    """The package's files, but for migrations."""
+    """The package's files, but for migrations and the apps beside it."""
+    return [path for path in all_files() if path.relative_to(PACKAGE).parts[0] not in BESIDE]
+
+
+def all_files() -> list[Path]:
+    """The same with the apps beside it."""
     return sorted(path for path in PACKAGE.rglob("*.py") if "migrations" not in path.parts)
 
 
@@ -134,12 +142,18 @@ def spread() -> dict[str, int]:
     stems = [path.stem for path in files() if path.stem != "__init__"]
     return {
         "Python files": len(files()),
-        "lines": sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files()),
+        "lines": sum(map(_lines, files())),
         "modules with a single importer": sum(1 for those in importers().values() if len(those) == 1),
         "modules named …ing": sum(1 for stem in stems if stem.endswith("ing")),
         "class names that repeat": repeated(classes()),
         "file names that repeat": repeated(iter(stems)),
+        f"Python files of {', '.join(BESIDE)}": len(beside := set(all_files()) - set(files())),
+        "their lines": sum(map(_lines, beside)),
     }
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
 from timeline.operations.cancel import cancel
 from timeline.policy import TimelinePolicy
-from timeline.reading import journal as reading
+from timeline.reading import deeds as reading
 from timeline.shortcuts import emit, hold, move, redrive, release, run_now, start
 
 JOURNAL = reverse("admin:timeline_scheduledtask_journal")

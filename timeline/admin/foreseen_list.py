@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from timeline.admin.list_query import OPEN_ONES
 from timeline.admin.references import Called, Named, called, why_in_words
 from timeline.admin.subject import Reader, sees
-from timeline.features.recurring.reading import next_slot
 from timeline.models import TimelineRun
+from timeline.reading.inventory import times_by_the_clock
 from timeline.reading.outlook import foreseen_of
 from timeline.reading.spans import from_now
-from timeline.registry import registry
 
 if TYPE_CHECKING:
     from timeline.admin.list_query import Question
@@ -73,13 +72,7 @@ def followers_of(
 
 def by_the_clock(question: Question, *, now: datetime) -> ByTheClock | None:
     """The timelines that a clock starts, of those that are asked for; None: there are none. Nothing is read."""
-    times = [
-        (at, known.name)
-        for known in registry
-        if known.recurring is not None
-        and question.timeline in ("", known.name)
-        and (at := next_slot(known.recurring, now=now)) is not None
-    ]
+    times = [(at, name) for at, name in times_by_the_clock(now=now) if question.timeline in ("", name)]
     if not times or question.state != OPEN_ONES:
         return None
     at, name = min(times)

@@ -21,7 +21,7 @@ from timeline.admin.references import Called, called, names_of
 from timeline.admin.subject import Reader
 from timeline.admin.task_list import FilterChip
 from timeline.models import EntityRef, Hold, Scope
-from timeline.reading.journal import Deed, Journal, JournalPlace, journal
+from timeline.reading.deeds import Deed, Journal, JournalPlace, journal
 from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:

@@ -207,6 +207,13 @@ def _entry(definition: Definition, known: _KnownOfRows, now: datetime) -> Timeli
     )
 
 
+def times_by_the_clock(*, now: datetime) -> Iterator[tuple[datetime, str]]:
+    """The next time of each timeline that a clock starts, with its name, by the schedule alone. Nothing is read."""
+    for known in registry:
+        if known.recurring is not None and (at := next_slot(known.recurring, now=now)) is not None:
+            yield at, known.name
+
+
 def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -> Iterator[StartEntry]:
     for start in definition.starts_on:
         if isinstance(start, str):

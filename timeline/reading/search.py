@@ -90,8 +90,7 @@ def _texts() -> Iterator[tuple[KindFound, str]]:
     for known in registry:
         timeline = KindFound(known.name)
         yield timeline, known.name
-        states = known.machine.states if known.machine is not None else ()
-        for name in {*known.events, *states, *known.titles}:
+        for name in {*known.events, *known.states, *known.titles}:
             yield timeline, name
             if title := known.title_of(name):
                 yield timeline, title

@@ -52,7 +52,7 @@ class Edge:
     do: Callable[..., object] | None = None
     title: StrOrPromise = field(default="", compare=False)
 
-    def holds(self, entity: Any, passage: Passage) -> bool:
+    def applies(self, entity: Any, passage: Passage) -> bool:
         """Ask its condition."""
         return self.when is None or bool(_called(self.when, entity, passage))
 

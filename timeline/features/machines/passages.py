@@ -63,7 +63,7 @@ def way_of(run: TimelineRun, choice: Choice, entity: Model | None, said: EventFi
             target=_end(edge.target, run),
             run=run,
         )
-        if edge.holds(entity, passage):
+        if edge.applies(entity, passage):
             return Taken(edge, entity, passage)
     return None
 

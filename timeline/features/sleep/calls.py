@@ -12,7 +12,7 @@ from timeline.engine.failures import zone_for
 from timeline.exceptions import Rest
 from timeline.features.sleep.sentences import SLEEPS
 from timeline.features.waits.declaration import ASLEEP
-from timeline.features.waits.handlers import MayRest
+from timeline.features.waits.rests import MayRest
 from timeline.models import StepKind
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from timeline.exceptions import LeaseLost, Rest
 from timeline.features.recurring.store import Behind, have_ended, try_system
 from timeline.features.steps.store import record_place, steps_of
 from timeline.features.waits.declaration import ASLEEP
-from timeline.features.waits.handlers import MayRest
+from timeline.features.waits.rests import MayRest
 from timeline.features.waits.sentences import WAITS_FOR, WAITS_FOR_NOBODY, WAITS_FOR_OTHER
 from timeline.features.waits.store import (
     TRIES_AGAIN,
