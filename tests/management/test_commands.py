@@ -336,6 +336,7 @@ class TestWrongDatabase:
     def test_is_worked_on_when_it_was_adopted(self, restored):
         """So it was the identity, and nothing else, that held them back."""
         call_command("timeline_adopt", keep=True, verbosity=0)
+        ScheduledTask.objects.update(expires_at=None)  # The reminder is of the past.
 
         Worker("default").poll()
 

@@ -99,7 +99,7 @@ class TestMove:
 
     @pytest.mark.parametrize("state", [State.SCHEDULED, State.AVAILABLE])
     def test_of_one_that_never_expires_lets_it_never_expire(self, make_task, now, later, state):
-        [moved] = move_to([make_task(state=state)], later, now)
+        [moved] = move_to([make_task(task_key="trial.expire", state=state)], later, now)
 
         assert moved.expires_at is None
 

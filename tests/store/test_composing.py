@@ -14,7 +14,7 @@ DUE = {"to_state": "available"}
 SOURCES = {
     "one": {},
     "many": {"selection": "these"},
-    "found": {"selection": "due", "steps": ((State.SCHEDULED, State.AVAILABLE),)},
+    "found": {"selection": "due", "paths": ((State.SCHEDULED, State.AVAILABLE),)},
     "each": {},
 }
 
@@ -101,9 +101,9 @@ class TestComposed:
         assert ("SKIP LOCKED" in sql) is not wait
 
     def test_moves_what_is_found_by_way_of_the_state_between(self):
-        steps = ((State.AVAILABLE, State.ACTIVE), (State.SCHEDULED, State.AVAILABLE, State.ACTIVE))
+        paths = ((State.AVAILABLE, State.ACTIVE), (State.SCHEDULED, State.AVAILABLE, State.ACTIVE))
 
-        sql = made_of("found", touched([{"to_state": "active"}]), selection="given", steps=steps).sql
+        sql = made_of("found", touched([{"to_state": "active"}]), selection="given", paths=paths).sql
 
         assert "CASE change.from_state WHEN 'scheduled' THEN 'available' END" in sql
         assert "change.from_state IN ('available', 'scheduled')" in sql

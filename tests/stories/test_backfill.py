@@ -61,22 +61,25 @@ class TestPeopleWhoWereThereBefore:
     def test_are_not_mailed_all_at_once_in_shadow(self, grace, clock, mails):
         start(TrialInShadow, grace, started_at=grace.signed_up_at)
 
-        assert {row.reason_code for row in clock.run_due()} == {"shadow"}
+        assert {row.reason_code for row in clock.run_due()} == {
+            "shadow",
+            "expired",
+        }  # A reminder says how late is too late.
         clock.advance(days=3)
         with only_timelines(Trial):
             clock.advance(days=60)
 
         assert mails() == []
-        assert {row.reason_code for row in ScheduledTask.objects.all()} == {"shadow"}
+        assert {row.reason_code for row in ScheduledTask.objects.all()} == {"shadow", "expired"}
         assert TimelineRun.objects.get().end_reason == "finished"
 
     def test_are_mailed_all_at_once_out_of_it(self, grace, clock, mails):
-        """That is what the shadow is for: what is long past is due at once."""
+        """That is what the shadow is for: what is long past is due at once, but for what says how late is too late."""
         with only_timelines(Trial):
             start(Trial, grace, started_at=grace.signed_up_at)
             clock.run_due()
 
-        assert sorted(mails()) == sorted([REMINDER, EXPIRED])
+        assert mails() == [EXPIRED]
 
     def test_get_a_late_follow_up_if_the_switch_comes_before_it(self, grace, clock, mails):
         """A follow-up counts from the end of its predecessor, which was today: let the shadow outlive the longest chain."""
@@ -98,7 +101,7 @@ class TestPeopleWhoWereThereBefore:
             assert start(Trial, grace, started_at=grace.signed_up_at).created
             clock.run_due()
 
-        assert sorted(mails()) == sorted([REMINDER, EXPIRED])
+        assert mails() == [EXPIRED]
 
     def test_are_left_alone_where_a_task_says_how_late_is_too_late(self, grace, clock):
         with only_timelines(TrialWithALimit):
@@ -115,5 +118,5 @@ class TestPeopleWhoWereThereBefore:
         with only_timelines(Trial):
             clock.run_due()
 
-        expect(grace).rows(("remind", "cancelled", "guard"), ("expire", "cancelled", "guard"))
+        expect(grace).rows(("remind", "cancelled", "expired"), ("expire", "cancelled", "guard"))
         assert mails() == []

@@ -14,6 +14,11 @@ HOSTS: Final = (
 )  # Tables of the site, which its own migrations are about.
 
 
+def migrate_all(*, using: str) -> None:
+    """To the last migrations of all apps: those that stand beside ours are undone with it."""
+    call_command("migrate", database=using, verbosity=0, skip_checks=True)
+
+
 def migrate(*target: str, using: str, app: str = "timeline") -> None:
     """To a migration of an app of ours, or to its last one."""
     call_command("migrate", app, *target, database=using, verbosity=0, skip_checks=True)

@@ -26,7 +26,7 @@ from django.urls import reverse
 from project.accounts.models import User
 from tests.asking import sample
 from tests.testapp.models import Order, Trip
-from tests.upgrading.databases import APPS, HOSTS, migrate
+from tests.upgrading.databases import APPS, HOSTS, migrate, migrate_all
 from tests.upgrading.schema import schema_of
 from tests.upgrading.timelines import TIMELINES
 from tests.webhooks.receiving import Receiver, Request
@@ -61,12 +61,10 @@ def made(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocke
                     migrate(rows["migrations"][app], using=connection.alias, app=app)
                 with only_timelines():  # Else a row of a machine would be made in its first state.
                     _load(rows)
-                for app in APPS:
-                    migrate(using=connection.alias, app=app)
+                migrate_all(using=connection.alias)
                 yield rows
         finally:
-            for app in APPS:
-                migrate(using=connection.alias, app=app)
+            migrate_all(using=connection.alias)
             call_command("flush", interactive=False, verbosity=0)
             ContentType.objects.clear_cache()
 

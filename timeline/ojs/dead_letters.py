@@ -38,7 +38,7 @@ def find_dead(job_id: UUID, rows: ScheduledTaskQuerySet, *, using: str) -> Sched
     return task
 
 
-def retry(task: ScheduledTask, reason: Reason, *, now: datetime, using: str) -> ScheduledTask:
+def fetch_again(task: ScheduledTask, reason: Reason, *, now: datetime, using: str) -> ScheduledTask:
     """Let a dead letter be fetched again: a new revision of its row, which has the same id outside and all its attempts."""
     try:
         [again] = redrive(task_ids=[task.pk], reason=reason, now=now, using=using)

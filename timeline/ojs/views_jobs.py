@@ -33,7 +33,7 @@ def manifest(_asking: Asking) -> Answer:
             "implementation": {"name": "django-entity-timeline", "version": timeline.__version__, "language": "python"},
             "conformance_level": LEVEL,
             "protocols": ["http"],
-            "backend": connections[jobs.database()].vendor,
+            "backend": connections[jobs.database()].display_name.lower(),
             "capabilities": {
                 "batch_enqueue": True,
                 "cron_jobs": True,
@@ -56,7 +56,7 @@ def manifest(_asking: Asking) -> Answer:
 def health(_asking: Asking) -> Answer:
     """Whether the database answers."""
     using, begun = jobs.database(), monotonic()
-    backend: dict[str, Any] = {"type": connections[using].vendor}
+    backend: dict[str, Any] = {"type": connections[using].display_name.lower()}
     try:
         with connections[using].cursor() as cursor:
             cursor.execute("SELECT 1")

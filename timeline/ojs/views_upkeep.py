@@ -36,7 +36,7 @@ def _dead(asking: Asking, key: str) -> ScheduledTask:
 def retry_dead(asking: Asking, key: str) -> Answer:
     """Let a dead letter be fetched again, under the same id."""
     reason = Reason.operator(_RETRIED, asking.caller.actor)
-    task = dead_letters.retry(_dead(asking, key), reason, now=asking.now, using=asking.using)
+    task = dead_letters.fetch_again(_dead(asking, key), reason, now=asking.now, using=asking.using)
     return Answer(one(asking, task, re_enqueued_at=told(asking.now)))
 
 

@@ -198,7 +198,7 @@ FAULTS: Final = [
         "a redriven task has another idempotency key",
         "redriven",
         "idempotency-key",
-        ("models/task_records.py", "    while left:\n", "    while False:\n"),
+        ("models/task_records.py", "    if again:\n", "    if False:\n"),
     ),
     _fault(
         "a limit gives one place more than there is",

@@ -410,7 +410,7 @@ class TestWhatABrakeHasStopped:
 
         parked.refresh_from_db()
         assert (parked.released_by, parked.release_reason) == ("hanna@example.com", "they left")
-        assert "hanna@example.com: they left" in page
+        assert 'actor=hanna%40example.com">hanna@example.com</a>: they left' in page
         assert "its brake" in page
 
     def test_is_released_on_the_page_of_an_entity_too(self, holder, parked, where):

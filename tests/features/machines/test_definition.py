@@ -84,7 +84,6 @@ class TestRefused:
             ({"sent", "closed"}, "has several targets for 'open' and 'go'"),
             ([], "has several targets for 'open' and 'go'"),
         ],
-        ids=str,
     )
     def test_with_what_to_do(self, told, said):
         with pytest.raises(DefinitionError, match=re.escape(said)):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.features.machines.test_operations import Sale
 from timeline.clocks import story_now
+from timeline.features.machines.mermaid import table_as_mermaid
 from timeline.features.machines.pictures import machine_picture
 from timeline.features.machines.reading import MoveLine
-from timeline.reading.text_pictures import mermaid_of
 
 
 class TestAPicture:
@@ -34,4 +34,4 @@ class TestAPicture:
         assert [line.is_gone for line in box.lines] == [False, True, True, False, False]
 
     def test_of_mermaid_has_them_as_well(self):
-        assert "s0 --> s2: sale.asked #91;is paid#93; #47; note it" in mermaid_of(Sale.definition)
+        assert "s0 --> s2: sale.asked #91;is paid#93; #47; note it" in table_as_mermaid(Sale.definition)

@@ -105,7 +105,7 @@ class TestEveryWeekUntilAReply:
         clock.advance(days=7)
 
         assert nudges(lead) == [("1", *DONE), ("2", "cancelled", "until")]
-        assert "its series has ended (until has_replied)" in explain(last(lead))
+        assert "its series has ended (until has replied)" in explain(last(lead))
         expect(lead).scheduled("hand_over")
         clock.advance(days=1)
         assert TimelineRun.objects.get().end_reason == "finished"
