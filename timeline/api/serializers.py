@@ -244,10 +244,10 @@ class TaskDetailSerializer(TaskSerializer):
     def get_steps(self, task: ScheduledTask) -> Any:
         return StepSerializer(self._read_steps(task), many=True).data
 
-    @extend_schema_field(LogSerializer(many=True))
     def get_steps_left_out(self, task: ScheduledTask) -> int:
         return self._read_steps(task).left_out
 
+    @extend_schema_field(LogSerializer(many=True))
     def get_log(self, task: ScheduledTask) -> Any:
         return LogSerializer(self._read_log(task).entries, many=True, context={**self.context, "task": task}).data
 
