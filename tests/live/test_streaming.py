@@ -118,7 +118,7 @@ class TestStream:
             told = [pages.enter_context(listening(client, LIST)) for _ in range(6)]
             assert {next(one) for one in told} == {"here"}
 
-            assert _fall_to(1, lambda: len(_connections() - before))
+            assert _comes_to(1, lambda: len(_connections() - before))
 
     def test_is_bounded_and_refused_without_a_question_to_the_database(self, browser, vera, rows, settings):
         """Not even who asks is looked up: a user that is nobody is answered alike."""
@@ -183,12 +183,12 @@ def _connections():
         return {process for [process] in cursor.fetchall()}
 
 
-def _fall_to(most, count):
-    """The server takes a moment to end what was closed."""
+def _comes_to(number, count):
+    """The server takes a moment to end what was closed, and the watcher one to begin."""
     until = time.monotonic() + 120
-    while (there := count()) > most and time.monotonic() < until:
+    while (there := count()) != number and time.monotonic() < until:
         time.sleep(0.05)
-    return there == most
+    return there == number
 
 
 def _forged(client):
