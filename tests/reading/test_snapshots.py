@@ -48,7 +48,11 @@ def reporter(db):
     with closing(psycopg.connect(**given)) as session:
         session.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         session.execute(f"{QUERY} -- {'x' * 200}")
-        yield session.info.backend_pid
+        process = session.info.backend_pid
+        yield process
+    with psycopg.connect(**given, autocommit=True) as other:  # The server takes a moment to end what was closed.
+        while other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [process]).fetchone():
+            time.sleep(0.01)
 
 
 NAMES = ("dbname", "user", "password", "host", "port")
