@@ -223,3 +223,10 @@ class TestTheWayThere:
         cancelled(row, now=clock.now)
 
         assert f'<a href="{JOURNAL}?actor=ada">ada</a>' in text_of(seer.get(detail(row)))
+
+
+@pytest.mark.parametrize("place", ["0001-01-01T00:00:00+14:00~1", "9999-12-31T23:59:59-14:00~1", "2026-01-01~1", "~"])
+def test_begins_at_the_latest_where_the_address_names_no_place(operator, about, clock, place):
+    cancelled(about(Order.objects.create()), now=clock.now)
+
+    assert said(operator, before=place) == [("ada", "cancelled", 1, "not wanted")]

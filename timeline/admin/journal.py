@@ -125,7 +125,7 @@ def _place(text: str) -> JournalPlace | None:
     at, _tilde, number = text.partition("~")
     with suppress(ValueError):
         place = JournalPlace(datetime.fromisoformat(at), int(number))
-        return place if place.at.tzinfo is not None and 0 <= place.id < 2**63 else None
+        return place if place.at.tzinfo is not None and EARLIEST < place.at < LATEST and 0 <= place.id < 2**63 else None
     return None
 
 
