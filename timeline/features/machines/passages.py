@@ -49,7 +49,7 @@ def entities_asked(
     found = load_entities(missing, using=using)
     for ref in missing & found.unreadable.keys():
         raise found.unreadable[ref]
-    return {ref: held.get(ref) or found.get(ref) for ref in refs}
+    return {ref: found.get(ref) if held.get(ref) is None else held[ref] for ref in refs}
 
 
 def way_of(run: TimelineRun, choice: Choice, entity: Model | None, said: EventFields) -> Taken | None:
