@@ -117,7 +117,9 @@ class TestConditions:
             entity = "testapp.Order"
             starts_on = "sale.opened"
             initial = "open"
-            table = {"open": {"sale.asked": [to("good", when=lambda order: order is not None, title="is there"), "bad"]}}
+            table = {
+                "open": {"sale.asked": [to("good", when=lambda order: order is not None, title="is there"), "bad"]}
+            }
             table |= {"good": {}, "bad": {}}
             timers = {"open": never}
 
