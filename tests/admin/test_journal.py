@@ -212,6 +212,17 @@ class TestWhoMayRead:
 
         assert said(browse(person("vera", "view_scheduledtask"))) == []
 
+    def test_names_nobody_on_hold_whom_the_hosts_policy_hides(self, seer, order, settings):
+        hold(order, reason="a dispute", actor="ada")
+        link = f'<a href="{ENTITY}?label='
+        assert link in text_of(seer.get(JOURNAL))
+
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Hiding"}
+
+        page = text_of(seer.get(JOURNAL))
+        assert link not in page
+        assert f"testapp.order {order.pk}" in page
+
 
 class TestTheWayThere:
     @pytest.mark.parametrize("name", ["attention", "health"])
