@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import parse_qsl
 
 import pytest
 from django.db import connection
@@ -206,6 +207,25 @@ class TestWhoMayRead:
         settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_journal.OfOne"}
 
         assert [line[3] for line in said(seer)] == ["his"]
+
+    def test_leaves_out_no_hold_where_there_are_more_than_on_a_page(self, seer, about, order, clock, monkeypatch):
+        monkeypatch.setattr(reading, "MOST", 3)
+        cancelled(about(order), now=clock.now, reason="before")
+        for number in range(8):
+            clock.advance(minutes=1)
+            release(hold(order, reason=f"h{number}", actor="ada"), actor="ben", reason=f"r{number}")
+        clock.advance(minutes=1)
+        cancelled(about(order), now=clock.now, reason="behind")
+
+        found, given = [], {}
+        while given is not None:
+            page = seer.get(JOURNAL, given)
+            found += [line.deed.reason for line in page.context["lines"]]
+            more = page.context["more"]
+            given = dict(parse_qsl(more.removeprefix("?"))) if more else None
+
+        assert len(found) == len(set(found))
+        assert set(found) == {"before", "behind", *(f"{what}{number}" for what in "hr" for number in range(8))}
 
     def test_keeps_holds_from_who_may_not_see_them(self, person, browse, order):
         hold(order, reason="a dispute", actor="ada")
