@@ -26,7 +26,8 @@ from timeline import (
     to,
 )
 from timeline.exceptions import InvalidInput, MoveNotAllowed
-from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
+from timeline.features.machines.deadlines import deadlines_kept
+from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, emit_many
 from timeline.testing import only_timelines
 
@@ -253,6 +254,31 @@ class TestMany:
             str(paid.pk): "sent",
             str(unpaid.pk): "open",
         }
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("paid", "hours"), [(True, 2), (False, 1)])
+def test_a_deadline_stands_only_in_the_state_that_a_condition_did_not_leave(order, clock, paid, hours):
+    class Ask(Machine):
+        entity = "testapp.Order"
+        starts_on = "ask.opened"
+        initial = "asked"
+        table = {
+            "asked": {"ask.said": [to("checked", when=is_paid), STAY], "ask.late": "closed"},
+            "checked": {"ask.late": "closed"},
+            "closed": {},
+        }
+        timers = {"ask.late": on("asked", "checked", hours=2)}
+
+    Order.objects.update(paid=paid)
+    with only_timelines(Ask):
+        emit("ask.opened", order)
+        clock.advance(hours=1)
+        with deadlines_kept("ask.said", ref_of(order), now=clock.now, using="default"):
+            emit("ask.said", order)
+
+    assert state() == ("checked" if paid else "asked")
+    assert ScheduledTask.objects.open().get().scheduled_at == clock.now + timedelta(hours=hours)
 
 
 @pytest.mark.django_db(transaction=True)
