@@ -382,3 +382,28 @@ class TestAnOutcome:
 
         assert TimelineRun.objects.get().end_reason == "quit"
         assert not ScheduledTask.objects.open().exists()
+
+    @pytest.mark.parametrize("word", ["when", "do"])
+    def test_fails_by_a_wrong_statement_and_is_not_kept_for_ever(self, order, clock, word):
+        def ask_nobody(order):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT none FROM nowhere")
+
+        class Parcel(Machine):
+            entity = "testapp.Order"
+            starts_on = "work.begun"
+            initial = "busy"
+            table = {"busy": {"work.done": to("sent", **{word: ask_nobody})}, "sent": {}}
+            working = ("busy",)
+
+            @task(on("busy"), atomic=False)
+            def work(self, order):
+                return Then("work.done")
+
+        with only_timelines(Parcel), clock.failing():
+            emit("work.begun", order)
+            clock.run_due()
+
+        row = ScheduledTask.objects.get()
+        assert (row.state, row.attempt, row.failures, state()) == ("retryable", 1, 1, "busy")
+        assert "nowhere" in row.error or "none" in row.error
