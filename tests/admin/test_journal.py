@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from urllib.parse import parse_qsl
 
 import pytest
 from django.db import connection
@@ -207,10 +208,40 @@ class TestWhoMayRead:
 
         assert [line[3] for line in said(seer)] == ["his"]
 
+    def test_leaves_out_no_hold_where_there_are_more_than_on_a_page(self, seer, about, order, clock, monkeypatch):
+        monkeypatch.setattr(reading, "MOST", 3)
+        cancelled(about(order), now=clock.now, reason="before")
+        for number in range(8):
+            clock.advance(minutes=1)
+            release(hold(order, reason=f"h{number}", actor="ada"), actor="ben", reason=f"r{number}")
+        clock.advance(minutes=1)
+        cancelled(about(order), now=clock.now, reason="behind")
+
+        found, given = [], {}
+        while given is not None:
+            page = seer.get(JOURNAL, given)
+            found += [line.deed.reason for line in page.context["lines"]]
+            more = page.context["more"]
+            given = dict(parse_qsl(more.removeprefix("?"))) if more else None
+
+        assert len(found) == len(set(found))
+        assert set(found) == {"before", "behind", *(f"{what}{number}" for what in "hr" for number in range(8))}
+
     def test_keeps_holds_from_who_may_not_see_them(self, person, browse, order):
         hold(order, reason="a dispute", actor="ada")
 
         assert said(browse(person("vera", "view_scheduledtask"))) == []
+
+    def test_names_nobody_on_hold_whom_the_hosts_policy_hides(self, seer, order, settings):
+        hold(order, reason="a dispute", actor="ada")
+        link = f'<a href="{ENTITY}?label='
+        assert link in text_of(seer.get(JOURNAL))
+
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Hiding"}
+
+        page = text_of(seer.get(JOURNAL))
+        assert link not in page
+        assert f"testapp.order {order.pk}" in page
 
 
 class TestTheWayThere:
@@ -223,3 +254,10 @@ class TestTheWayThere:
         cancelled(row, now=clock.now)
 
         assert f'<a href="{JOURNAL}?actor=ada">ada</a>' in text_of(seer.get(detail(row)))
+
+
+@pytest.mark.parametrize("place", ["0001-01-01T00:00:00+14:00~1", "9999-12-31T23:59:59-14:00~1", "2026-01-01~1", "~"])
+def test_begins_at_the_latest_where_the_address_names_no_place(operator, about, clock, place):
+    cancelled(about(Order.objects.create()), now=clock.now)
+
+    assert said(operator, before=place) == [("ada", "cancelled", 1, "not wanted")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -18,7 +18,7 @@ from timeline.admin.before_again import Whom, first_of, whom
 from timeline.admin.list_query import bounds
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.references import Called, called, names_of
-from timeline.admin.subject import Reader
+from timeline.admin.subject import Reader, sees_entity
 from timeline.admin.task_list import FilterChip
 from timeline.models import EntityRef, Hold, Scope
 from timeline.reading.deeds import Deed, Journal, JournalPlace, journal
@@ -57,7 +57,7 @@ class JournalPages(Pages):
         more = _where(given | {"before": _text(found.next)}) if found.next is not None else ""
         names = ("actor", pgettext("timeline", "By")), ("day", pgettext("timeline", "Day"))
         context = {
-            "lines": self._journal_lines(found.deeds),
+            "lines": self._journal_lines(request, found.deeds),
             "more": more,
             "actor": actor,
             "day": day,
@@ -83,9 +83,12 @@ class JournalPages(Pages):
         holds = reader.policy.visible_holds(Hold.objects.using(self.alias), request.user)
         return journal(holds, readable, actor=actor, begin=begin, end=end, before=before, using=self.alias)
 
-    def _journal_lines(self, deeds: Iterable[Deed]) -> list[JournalLine]:
-        deeds = list(deeds)
-        about = [_refs(deed) for deed in deeds]
+    def _journal_lines(self, request: HttpRequest, deeds: Iterable[Deed]) -> list[JournalLine]:
+        deeds, policy, user = list(deeds), policy_of(request), request.user
+        held = {deed.hold.entity_ref for deed in deeds if deed.hold is not None and deed.hold.scope == Scope.ENTITY}
+        policy.look_up(user, held, using=self.alias)
+        seen = {ref for ref in held if sees_entity(policy, user, ref, self.alias)}
+        about = [_refs(deed, seen) for deed in deeds]
         named = (ref for refs in about for ref in first_of(refs))
         names = names_of(dict.fromkeys(named), using=self.alias, site=self.admin_site.name)
         return [_line(self.address, deed, whom(refs, names)) for deed, refs in zip(deeds, about, strict=True)]
@@ -99,9 +102,10 @@ def _line(address: Callable[..., str], deed: Deed, about: Whom) -> JournalLine:
     return JournalLine(deed, by, about, called(deed.task.task_key), where)
 
 
-def _refs(deed: Deed) -> list[EntityRef]:
+def _refs(deed: Deed, seen: Collection[EntityRef]) -> list[EntityRef]:
+    """Whom to name; of entities on hold, those that are ``seen``."""
     if deed.hold is not None:
-        return [deed.hold.entity_ref] if deed.hold.scope == Scope.ENTITY else []
+        return [deed.hold.entity_ref] if deed.hold.entity_ref in seen else []
     return [task.entity_ref for task in (deed.task, *deed.tasks) if task is not None]
 
 
@@ -125,7 +129,7 @@ def _place(text: str) -> JournalPlace | None:
     at, _tilde, number = text.partition("~")
     with suppress(ValueError):
         place = JournalPlace(datetime.fromisoformat(at), int(number))
-        return place if place.at.tzinfo is not None and 0 <= place.id < 2**63 else None
+        return place if place.at.tzinfo is not None and EARLIEST < place.at < LATEST and 0 <= place.id < 2**63 else None
     return None
 
 

@@ -88,6 +88,11 @@ def sees(policy: TimelinePolicy, user: User, timeline: str, ref: EntityRef, usin
     return label is not None and policy.sees_timeline(user, timeline, named_as(ref, label), using=using)
 
 
+def sees_entity(policy: TimelinePolicy, user: User, ref: EntityRef, using: str) -> bool:
+    """Whether the user may see what a timeline about the entity has for it, and so by what name it goes."""
+    return any(policy.sees_timeline(user, one.name, ref, using=using) for one in registry if one.label == ref.label)
+
+
 class Reader:
     """Reads tasks as far as the user may."""
 

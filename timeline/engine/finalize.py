@@ -23,7 +23,7 @@ from timeline.exceptions import LeaseLost, TimedOut
 from timeline.hooks import asked_for, hooks
 from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.reconcile import reconcile_locked
+from timeline.operations.reconcile import reconcile_locked, seen_again
 from timeline.registry import registry
 from timeline.store.alerts import alert_discards
 from timeline.store.database_errors import catching, drop_if_lost, may_be_written_later
@@ -212,7 +212,9 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         done = apply(writes, now=now, using=using, wait=wait)
         moved = set() if are_plain else _follow(writes, done, runs, now=now, using=using)
         concerned = [runs[run_id] for run_id in sorted({*_decided(done, using), *moved}) if run_id in runs]
-        reconcile_locked(concerned, locked.entities, now=now, using=using, lenient=True)
+        acted = any(_has_effects(runs[run_id]) for run_id in moved if run_id in runs)
+        entities = seen_again(concerned, using=using) if acted else locked.entities
+        reconcile_locked(concerned, entities, now=now, using=using, lenient=True)
         if discarded := [task for task in done if task.state == State.DISCARDED]:
             alert_discards(discarded, now=now, using=using)
             for hear in hooks().discards:
@@ -235,6 +237,12 @@ def _follow(
     for follow in hooks().follows:
         changed |= follow(made, runs, now=now, using=using)
     return changed
+
+
+def _has_effects(run: TimelineRun) -> bool:
+    """Whether its machine has effects: they may have changed the entity, and the run, since these were read."""
+    definition = registry.about(run.timeline, run.entity_label)
+    return definition is not None and definition.machine is not None and definition.machine.has_effects
 
 
 def _locks(write: Write) -> bool:

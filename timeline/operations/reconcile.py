@@ -43,7 +43,7 @@ Planned = tuple[TimelineRun, Definition, Plan]
 
 
 def seen_again(runs: Sequence[TimelineRun], *, using: str) -> Entities:
-    """Read locked runs, and their entities, again: receivers may have changed them."""
+    """Read locked runs, and their entities, again: receivers, or effects of moves, may have changed them."""
     found = TimelineRun.objects.using(using).in_bulk([run.pk for run in runs])
     for run in runs:
         run.__dict__.update((name, value) for name, value in vars(found[run.pk]).items() if name != "_state")

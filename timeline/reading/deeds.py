@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 MOST: Final = 100  # Entries of the log on a page, and as many holds.
 _LAST_ID: Final = 2**63 - 1
+_TICK: Final = timedelta(microseconds=1)
 
 
 class JournalPlace(NamedTuple):
@@ -93,35 +94,45 @@ def journal(
     read = list(entries[: MOST + 1])
     more, read = read[MOST:], read[:MOST]
     least = read[-1].at if more else begin
-    deeds = _of_holds(holds, actor, least, end, None if before is None else before.at)
+    begun = None if before is None else before.at
+    deeds, cut = _of_holds(holds, actor, least, end, begun)
+    place = JournalPlace(read[-1].at, read[-1].pk) if more else None
+    if cut is not None and begun != cut + _TICK:  # Otherwise more were decided at one moment than any page has.
+        deeds, read = [deed for deed in deeds if deed.at > cut], [entry for entry in read if entry.at > cut]
+        place = JournalPlace(cut + _TICK, 0)
     known = {task.pk: task for task in visible({entry.task_id for entry in read})}
     deeds += [_of_entry(entry, known[entry.task_id]) for entry in read if entry.task_id in known]
     deeds.sort(key=lambda each: each.at, reverse=True)
-    return Journal(_together(deeds), JournalPlace(read[-1].at, read[-1].pk) if more else None)
+    return Journal(_together(deeds), place)
 
 
 def _of_holds(
     holds: HoldQuerySet, actor: str, least: datetime | None, end: datetime | None, before: datetime | None
-) -> list[Deed]:
-    """Holds made and released in the time of a page; those at the moment of its end belong to it."""
+) -> tuple[list[Deed], datetime | None]:
+    """
+    Holds made and released in the time of a page; those at the moment of its end belong to it. If there are more than a page
+    has, also the moment of the first that is too many.
+    """
 
-    def within(who: str, when: str) -> Iterable[Hold]:
+    def within(who: str, when: str) -> list[Hold]:
         rows = holds.exclude(**{who: ""}).filter(**{f"{when}__isnull": False})
         rows = rows.filter(**{who: actor}) if actor else rows
         rows = rows.filter(**{f"{when}__gte": least}) if least is not None else rows
         for limit in filter(None, (end, before)):
             rows = rows.filter(**{f"{when}__lt": limit})
-        return rows.order_by(f"-{when}", "-pk")[:MOST]
+        return list(rows.order_by(f"-{when}", "-pk")[: MOST + 1])
 
     made = [
         Deed(hold.created_at, hold.actor, _("put on hold"), hold.why, hold=hold)
         for hold in within("actor", "created_at")
     ]
-    return made + [
+    released = [
         Deed(hold.lifted_at, hold.released_by, pgettext("timeline", "released"), hold.release_reason, hold=hold)
         for hold in within("released_by", "lifted_at")
         if hold.lifted_at is not None
     ]
+    cut = max((some[MOST].at for some in (made, released) if len(some) > MOST), default=None)
+    return made[:MOST] + released[:MOST], cut
 
 
 def _of_entry(entry: LogEntry, task: ScheduledTask) -> Deed:

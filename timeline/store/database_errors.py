@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connections
@@ -13,6 +14,7 @@ from timeline.exceptions import LeaseLost
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
+_OF_HOST = "_timeline_of_host"  # An attribute of errors.
 # SQLSTATEs of errors that pass (PostgreSQL manual, appendix A): could not serialize, deadlock, lock not available,
 # connection exceptions, shutdown by an operator, and read-only: after a failover, a kept connection may lead to such a server.
 _PASSING = ("40001", "40P01", "55P03", "08", "57P", "25006")
@@ -105,6 +107,16 @@ def is_passing(error: BaseException) -> bool:
     return lost or sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or sqlstate.startswith(_PASSING)
 
 
+@contextmanager
+def of_host() -> Iterator[None]:
+    """Mark errors of statements that functions of the host make while an outcome is written."""
+    try:
+        yield
+    except (DatabaseError, InterfaceError) as error:
+        setattr(error, _OF_HOST, True)
+        raise
+
+
 def is_of_a_lock(error: Exception) -> bool:
     """Whether the error says that a lock could not be had in time, or because of a deadlock. PostgreSQL only."""
     return isinstance(error, DatabaseError) and sqlstate_of(error) in _OF_LOCKS
@@ -113,10 +125,13 @@ def is_of_a_lock(error: Exception) -> bool:
 def may_be_written_later(error: Exception) -> bool:
     """
     Whether an outcome may be written later: after any error of the database, unless it refused the data. This is more than
-    ``is_passing``, as a cancelled statement or a read-only database says nothing against the work of a handler.
+    ``is_passing``, as a cancelled statement or a read-only database says nothing against the work of a handler. What the host's
+    own statements have raised has to pass.
     """
     if not _is_of_database(error) or isinstance(error, DataError | IntegrityError):
         return False
+    if getattr(error, _OF_HOST, False):  # The next try would raise it, too.
+        return is_passing(error)
     return not _codes(error)[1].startswith(_REFUSING)
 
 

@@ -266,6 +266,9 @@ class TestHolds:
         page = text_of(holder.get(HOLDS))
         assert link not in page
         assert f"testapp.order {order.pk}" in page
+        asking = text_of(holder.get(releasing(Hold.objects.get())))
+        assert f"testapp.order {order.pk}" in asking
+        assert f" order {order.pk}" not in asking.replace(f"testapp.order {order.pk}", "")
 
     def test_shows_what_is_on_hold_and_releases_it(self, holder, order):
         held = hold(order, reason="<a dispute>", actor="ada")

@@ -28,6 +28,11 @@ async def late(order):
     """Not now."""
 
 
+class Later:
+    async def __call__(self, order):
+        """Not now, either: what it gives would count as true."""
+
+
 def too_much(order, passage, more):
     """Never."""
 
@@ -76,6 +81,7 @@ class TestRefused:
             (to("sent", when="is_paid"), "has when = 'is_paid', for"),
             (to("sent", when=late), "declared with async def"),
             (to("sent", do=late), "declared with async def"),
+            (to("sent", when=Later(), title="later"), "declared with async def"),
             (to("sent", do=too_much), "which takes neither one nor two arguments"),
             (to("sent", when=lambda order: True), "has when = a function without a name"),
             (to(IGNORE, do=note_it), "does something where nothing moves"),

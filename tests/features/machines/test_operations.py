@@ -9,9 +9,25 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Effect, Order
-from timeline import BACK, IGNORE, STAY, Machine, Passage, Then, TransitionNotAllowed, after, never, on, task, to
+from timeline import (
+    BACK,
+    IGNORE,
+    STAY,
+    Machine,
+    Passage,
+    Then,
+    Timeline,
+    TransitionNotAllowed,
+    after,
+    at,
+    never,
+    on,
+    task,
+    to,
+)
 from timeline.exceptions import InvalidInput, MoveNotAllowed
-from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
+from timeline.features.machines.deadlines import deadlines_kept
+from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, emit_many
 from timeline.testing import only_timelines
 
@@ -96,6 +112,31 @@ class TestConditions:
 
         assert state() == "sent"
         assert ScheduledTask.objects.get().task_key == "sale.thank"
+
+    def test_get_an_entity_that_counts_as_false(self, order, monkeypatch):
+        class Cart(Machine):
+            entity = "testapp.Order"
+            starts_on = "sale.opened"
+            initial = "open"
+            table = {
+                "open": {"sale.asked": [to("good", when=lambda order: order is not None, title="is there"), "bad"]}
+            }
+            table |= {"good": {}, "bad": {}}
+            timers = {"open": never}
+
+        class Reading(Timeline):
+            entity = "testapp.Order"
+            starts_on = "sale.asked"
+
+            @task(at("ships_at"))
+            def ship(self, order): ...
+
+        monkeypatch.setattr(Order, "__len__", lambda self: 0, raising=False)  # As a cart of nothing may have.
+        with only_timelines(Cart, Reading):
+            emit("sale.opened", order)
+            emit("sale.asked", order)  # It starts a timeline that reads the entity, so it is held.
+
+        assert TimelineRun.objects.get(timeline="cart").state == "good"
 
     def test_refuse_the_event_if_none_holds_as_a_state_without_it_does(self, sale):
         with pytest.raises(TransitionNotAllowed, match=r"None of its conditions holds: is dear, is paid\.") as refused:
@@ -216,6 +257,31 @@ class TestMany:
 
 
 @pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("paid", "hours"), [(True, 2), (False, 1)])
+def test_a_deadline_stands_only_in_the_state_that_a_condition_did_not_leave(order, clock, paid, hours):
+    class Ask(Machine):
+        entity = "testapp.Order"
+        starts_on = "ask.opened"
+        initial = "asked"
+        table = {
+            "asked": {"ask.said": [to("checked", when=is_paid), STAY], "ask.late": "closed"},
+            "checked": {"ask.late": "closed"},
+            "closed": {},
+        }
+        timers = {"ask.late": on("asked", "checked", hours=2)}
+
+    Order.objects.update(paid=paid)
+    with only_timelines(Ask):
+        emit("ask.opened", order)
+        clock.advance(hours=1)
+        with deadlines_kept("ask.said", ref_of(order), now=clock.now, using="default"):
+            emit("ask.said", order)
+
+    assert state() == ("checked" if paid else "asked")
+    assert ScheduledTask.objects.open().get().scheduled_at == clock.now + timedelta(hours=hours)
+
+
+@pytest.mark.django_db(transaction=True)
 class TestAnOutcome:
     """A handler's Then(…) moves by conditions, too, in the transaction of its outcome."""
 
@@ -260,3 +326,84 @@ class TestAnOutcome:
         assert (row.state, state()) == ("retryable", "busy")
         assert error in row.error
         assert effects() == []
+
+    @pytest.mark.parametrize("atomic", [True, False])
+    def test_plans_from_what_its_effect_has_written(self, order, clock, atomic):
+        def put_off(order):
+            order.ships_at = clock.now + timedelta(days=30)
+            order.save()
+
+        class Parcel(Machine):
+            entity = "testapp.Order"
+            starts_on = "work.begun"
+            initial = "busy"
+            table = {"busy": {"work.done": to("sent", do=put_off)}, "sent": {"work.over": "closed"}, "closed": {}}
+            working = ("busy",)
+            timers = {"sent": never}
+
+            @task(at("ships_at"))
+            def ship(self, order): ...
+
+            @task(on("busy"), atomic=atomic)
+            def work(self, order):
+                return Then("work.done")
+
+        Order.objects.update(ships_at=clock.now + timedelta(days=5))
+        with only_timelines(Parcel):
+            emit("work.begun", order)
+            clock.run_due()
+
+        row = ScheduledTask.objects.open().get(task_key="parcel.ship")
+        assert (state(), row.scheduled_at) == ("sent", clock.now + timedelta(days=30))
+
+    def test_leaves_nothing_open_in_a_run_that_its_effect_has_ended(self, order, clock):
+        class Parcel(Machine):
+            entity = "testapp.Order"
+            starts_on = "work.begun"
+            initial = "busy"
+            table = {
+                "busy": {"work.done": to("sent", do=lambda order: emit("work.quit", order), title="quit")},
+                "sent": {"work.over": "closed"},
+                "closed": {},
+            }
+            exits = {"work.quit": "quit"}
+            working = ("busy",)
+
+            @task(on("sent", hours=1))
+            def thank(self, order): ...
+
+            @task(on("busy"), atomic=False)
+            def work(self, order):
+                return Then("work.done")
+
+        with only_timelines(Parcel):
+            emit("work.begun", order)
+            clock.run_due()
+
+        assert TimelineRun.objects.get().end_reason == "quit"
+        assert not ScheduledTask.objects.open().exists()
+
+    @pytest.mark.parametrize("word", ["when", "do"])
+    def test_fails_by_a_wrong_statement_and_is_not_kept_for_ever(self, order, clock, word):
+        def ask_nobody(order):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT none FROM nowhere")
+
+        class Parcel(Machine):
+            entity = "testapp.Order"
+            starts_on = "work.begun"
+            initial = "busy"
+            table = {"busy": {"work.done": to("sent", **{word: ask_nobody})}, "sent": {}}
+            working = ("busy",)
+
+            @task(on("busy"), atomic=False)
+            def work(self, order):
+                return Then("work.done")
+
+        with only_timelines(Parcel), clock.failing():
+            emit("work.begun", order)
+            clock.run_due()
+
+        row = ScheduledTask.objects.get()
+        assert (row.state, row.attempt, row.failures, state()) == ("retryable", 1, 1, "busy")
+        assert "nowhere" in row.error or "none" in row.error

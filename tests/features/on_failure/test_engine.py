@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, Retry, Timeline, after, task
-from timeline.features.on_failure.store import write_handlers
+from timeline.features.on_failure.store import failed_before, write_handlers
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel, emit, explain, redrive, schedule
 from timeline.testing import only_timelines
@@ -169,6 +169,12 @@ class TestMany:
 
 
 class TestExplain:
+    def test_is_not_seen_in_a_payload_that_looks_like_its_own(self, order, clock):
+        row = schedule("billing.tell", order, at=clock.now, key="7", payload={"failed": {"task": "7"}}).task
+
+        assert failed_before(row) is None
+        assert "has failed for good" not in str(explain(row))
+
     def test_tells_of_the_failed_task_what_came_of_it(self, order, clock):
         failed = run(order, clock, "closed")
         [row] = handlers()

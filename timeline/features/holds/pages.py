@@ -21,12 +21,13 @@ from timeline.admin.bar import BarPlace
 from timeline.admin.before_again import whom
 from timeline.admin.pages import OF_ENTITY, FeaturePage, FeaturePages, policy_of
 from timeline.admin.references import Named, actor_of, named
+from timeline.admin.subject import sees_entity
 from timeline.exceptions import TimelineError
 from timeline.features.holds.forms import HoldForm, ReleaseForm
 from timeline.features.holds.reading import FIRST, told_hold, would_hold, would_release
 from timeline.features.holds.store import names_to_hold, places_of
 from timeline.models import EntityRef, Hold, Scope, exact_ref
-from timeline.models.entities import NO_ENTITY, by_label, load_entities
+from timeline.models.entities import NO_ENTITY, load_entities
 from timeline.models.kin import names_of
 from timeline.reading.attention import Ask
 from timeline.registry import registry
@@ -114,10 +115,7 @@ class HoldPages(FeaturePages):
             return {}
         policy, user, using = policy_of(request), request.user, self.alias
         held = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
-        about = {label: [known.name for known in registry if known.label == label] for label in by_label(held)}
-        seen = [
-            ref for ref in held if any(policy.sees_timeline(user, name, ref, using=using) for name in about[ref.label])
-        ]
+        seen = [ref for ref in held if sees_entity(policy, user, ref, using)]
         return references.names_of(seen, using=using, site=self.admin_site.name)
 
     def _told_holds(
@@ -218,12 +216,13 @@ class HoldPages(FeaturePages):
             return HttpResponseRedirect(self._back(ref))
         visible, others = self.visible(request), [each for each in there if each.pk != hold.pk]
         said, first = would_release(visible, hold, others, now=now)
-        names = references.names_of({*first, hold.entity_ref}, using=using, site=self.admin_site.name)
+        names = references.names_of(first, using=using, site=self.admin_site.name)
+        its_name = self._names_of(request, [hold]).get(hold.entity_ref) if hold.scope == Scope.ENTITY else None
         context = {
             "form": form,
             "has_errors": bool(form.errors),
             "hold": hold,
-            "what": names[hold.entity_ref].name if hold.scope == Scope.ENTITY else hold.what,
+            "what": its_name.name if its_name is not None else hold.what,
             "told": told_hold(hold),
             "becomes": said,
             "whom": whom(first[:FIRST], names, is_all=len(first) <= FIRST) if hold.scope != Scope.ENTITY else None,

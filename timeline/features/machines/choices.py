@@ -169,7 +169,7 @@ def _function_problems(word: str, given: object, title: object) -> Iterator[Prob
     if not callable(given) or isinstance(given, type):
         yield f"has {word} = {given!a:.60}", "Give a function of the entity, or of the entity and the passage."
         return
-    if inspect.iscoroutinefunction(given):
+    if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(type(given).__call__):
         yield (
             f"has {word} = {_in_words(given)!r}, declared with async def",
             "It is called under a lock: declare it with def.",

@@ -25,12 +25,15 @@ def deadlines_kept(event: str, ref: EntityRef, *, now: datetime, using: str) -> 
     tasks with handlers begin anew. Entity and runs are locked from the first on, in the caller's transaction or a new one.
     """
     with atomic(using=using):
-        timers = _timers_of(_staying(event, ref, now, using))
+        staying = _staying(event, ref, now, using)
+        timers = _timers_of(staying)
         due = {(task.run_id, task.task_key): task.scheduled_at for task in _open(timers, using)}
+        states = {run.pk: run.state for run, _definition in staying}
         yield
         places = {
             task.pk: at
             for task in _open(timers, using)
+            if task.run is not None and task.run.state == states[task.run.pk]  # By conditions, it may have left it.
             if (at := due.get((task.run_id, task.task_key))) is not None and at != task.scheduled_at
         }
         if places:
@@ -60,5 +63,5 @@ def _timers_of(staying: Iterable[tuple[TimelineRun, Definition]]) -> dict[UUID, 
 def _open(timers: dict[UUID, set[str]], using: str) -> list[ScheduledTask]:
     if not any(timers.values()):
         return []
-    found = ScheduledTask.objects.using(using).open().filter(run__in=list(timers))
+    found = ScheduledTask.objects.using(using).open().filter(run__in=list(timers)).select_related("run")
     return [task for task in found if task.run_id is not None and task.task_key in timers[task.run_id]]

@@ -19,6 +19,7 @@ from timeline.features.machines.choices import Choice, Edge, Passage
 from timeline.features.machines.table import BACK, IGNORE, STAY
 from timeline.models import EntityRef, TimelineRun
 from timeline.models.entities import load_entities
+from timeline.store.database_errors import of_host
 
 if TYPE_CHECKING:
     from timeline.features.machines.moves import Moving
@@ -49,7 +50,7 @@ def entities_asked(
     found = load_entities(missing, using=using)
     for ref in missing & found.unreadable.keys():
         raise found.unreadable[ref]
-    return {ref: held.get(ref) or found.get(ref) for ref in refs}
+    return {ref: found.get(ref) if held.get(ref) is None else held[ref] for ref in refs}
 
 
 def way_of(run: TimelineRun, choice: Choice, entity: Model | None, said: EventFields) -> Taken | None:
@@ -63,7 +64,9 @@ def way_of(run: TimelineRun, choice: Choice, entity: Model | None, said: EventFi
             target=_end(edge.target, run),
             run=run,
         )
-        if edge.applies(entity, passage):
+        with of_host():
+            applies = edge.applies(entity, passage)
+        if applies:
             return Taken(edge, entity, passage)
     return None
 
@@ -86,7 +89,8 @@ def act(moves: Sequence[Moving], moved: Sequence[TimelineRun]) -> None:
     token = _acting.set(_acting.get() | after.keys())
     try:
         for taken, run in doing:
-            taken.edge.act(taken.entity, replace(taken.passage, run=run))
+            with of_host():
+                taken.edge.act(taken.entity, replace(taken.passage, run=run))
     finally:
         _acting.reset(token)
 

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
-from timeline.features.machines.choices import Choice, targets_of
+from timeline.features.machines.choices import Choice, edges_of, targets_of
 from timeline.payloads import as_text
 
 
@@ -118,6 +118,12 @@ class Table:
         """The first of some states in which it depends on conditions whether the event leads anywhere; empty: none."""
         told = ((state, self.takes(state).get(event)) for state in states)
         return next((state for state, to in told if isinstance(to, Choice) and not to.is_sure), "")
+
+    @cached_property
+    def has_effects(self) -> bool:
+        """Whether something is done on the way of a move."""
+        targets = (target for state in self.states for target in self.takes(state).values())
+        return any(edge.do is not None for target in targets for edge in edges_of(target))
 
     def lasting(self, state: str, back: str) -> str:
         """To what state a BACK leads once this state has been left: the last one whose own row has no BACK."""

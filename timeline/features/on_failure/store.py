@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -88,8 +89,10 @@ def row_after(task: ScheduledTask, *, using: str) -> ScheduledTask | None:
 
 
 def failed_before(task: ScheduledTask) -> UUID | None:
-    """Of the row of a handler, the task that has failed; None: it is none."""
+    """Of the row of a handler, the task that has failed; None: it is none, even if its payload looks like it."""
     told = task.payload.get(FAILED) if isinstance(task.payload, dict) else None
     if task.run_id is not None or not isinstance(told, dict) or told.get("task") != task.occurrence:
         return None
-    return UUID(task.occurrence)
+    with suppress(ValueError):
+        return UUID(task.occurrence)
+    return None
