@@ -108,7 +108,13 @@ class TestCheckNames:
 
     def test_knows_all_options_of_the_class(self):
         """But for those that came later than tasks of their names."""
-        assert {name for name in Timeline.__annotations__ if name[0] != "_"} == OPTIONS | {"once", "key", "again", "search", "titles"}
+        assert {name for name in Timeline.__annotations__ if name[0] != "_"} == OPTIONS | {
+            "once",
+            "key",
+            "again",
+            "search",
+            "titles",
+        }
 
     @pytest.mark.parametrize("name", ["once", "key", "again"])
     def test_takes_a_task_that_was_called_so_before_there_was_the_option(self, name):

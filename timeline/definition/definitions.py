@@ -133,6 +133,11 @@ class Definition:
         """The state that its runs begin in; empty: they are in none."""
         return self.machine.initial if self.machine is not None else ""
 
+    @property
+    def has_effects(self) -> bool:
+        """Whether something is done on the way of a move of its runs."""
+        return self.machine is not None and self.machine.has_effects
+
     @cached_property
     def mirror(self) -> str:
         """Name of the entity's field in which a machine shows its state; empty: in none."""

@@ -192,8 +192,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
 
     Entities and runs are locked before the tasks. A machine moves after the outcome is written, because that write shows
     whether the attempt is still ours. A waiting task goes to rest; if its event came meanwhile, it is due at once. Gives the
-    tasks whose guard held, in the order given. Without ``wait``, locked tasks are left out. ``MoveNotAllowed``: a machine does
-    not take the event of a task; then nothing is written.
+    tasks whose guard held, in the order given. Without ``wait``, locked tasks are left out. ``MoveNotAllowed``: all is undone.
     """
     for change in asked_for(hooks().releases, writes):
         writes = change(writes)
@@ -203,8 +202,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     with atomic(using=using, savepoint=False):
         refs = [task.entity_ref for task in ending]
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
-        if not wait:
-            writes = _held(writes, locked)
+        writes = writes if wait else _held(writes, locked)
         runs = {run.pk: run for run in locked.runs}
         are_plain = all(write.is_plain for write in writes)
         for decide in () if are_plain else hooks().decisions:
@@ -240,9 +238,9 @@ def _follow(
 
 
 def _has_effects(run: TimelineRun) -> bool:
-    """Whether its machine has effects: they may have changed the entity, and the run, since these were read."""
+    """Whether its moves have effects: they may have changed the entity, and the run, since these were read."""
     definition = registry.about(run.timeline, run.entity_label)
-    return definition is not None and definition.machine is not None and definition.machine.has_effects
+    return definition is not None and definition.has_effects
 
 
 def _locks(write: Write) -> bool:
