@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from timeline.features.holds.store import on_hold
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, Scope
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import lease_of, timeout_of
 from timeline.ojs.jobs import all_jobs
@@ -60,8 +61,19 @@ def fetch(wanted: Wanted, rows: ScheduledTaskQuerySet, *, now: datetime, using: 
             return []
         give_up_lost(all_jobs(using=using).filter(queue__in=queues), now=now, using=using)
         _stage(queues, now, using)
+        queues, rows = _not_held(queues, rows, using)
         found = _found(queues, wanted.count, rows, now, using)
         return apply([_write(task, wanted) for task in found], now=now, using=using)
+
+
+def _not_held(
+    queues: Sequence[str], rows: ScheduledTaskQuerySet, using: str
+) -> tuple[Sequence[str], ScheduledTaskQuerySet]:
+    """What operators have not put on hold: queues, and of these rows the kinds."""
+    held = on_hold(using=using)
+    kinds = [target for scope, target in held.targets if scope == Scope.TASK]
+    free = [name for name in queues if not held.covers(BEGINNING, name)]
+    return free, rows.exclude(task_key__in=kinds) if kinds else rows
 
 
 def _stage(queues: Sequence[str], now: datetime, using: str) -> None:
