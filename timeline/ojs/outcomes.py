@@ -186,13 +186,23 @@ def give_up_lost(rows: ScheduledTaskQuerySet, *, now: datetime, using: str) -> i
 
 
 def extend(
-    ids: Sequence[UUID], worker: str, length: timedelta | None, *, now: datetime, using: str
+    ids: Sequence[UUID],
+    worker: str,
+    length: timedelta | None,
+    seen: ScheduledTaskQuerySet | None = None,
+    *,
+    now: datetime,
+    using: str,
 ) -> list[ScheduledTask]:
     """
     Extend the leases of a worker's jobs, never beyond what an attempt may take. One statement for each length. Gives the jobs
-    that are still its own; a lease that has run out but that nobody has noticed is extended, too.
+    that are still its own; a lease that has run out but that nobody has noticed is extended, too. ``seen``: the jobs that the
+    worker may know of; None: all.
     """
     held = [task for task in latest(ids, using=using).values() if task.state == State.ACTIVE and task.worker == worker]
+    if seen is not None and held:
+        known = set(seen.filter(pk__in=[task.pk for task in held]).values_list("pk", flat=True))
+        held = [task for task in held if task.pk in known]
     alike: dict[timedelta, list[ScheduledTask]] = defaultdict(list)
     for task in held:
         options = task.payload.get("options", {})
