@@ -95,7 +95,9 @@ def _found(
         while left := count - len(taken):
             ready = rows.filter(queue=queue).ready().free().exclude(pk__in=[task.pk for task in taken])
             if waited_for:
-                others = Q(**{f"payload__{SERIAL}__isnull": True}) | ~Q(**{f"payload__{SERIAL}__in": sorted(waited_for)})
+                others = Q(**{f"payload__{SERIAL}__isnull": True}) | ~Q(
+                    **{f"payload__{SERIAL}__in": sorted(waited_for)}
+                )
                 ready = ready.filter(others)
             tasks = list(ready.locked(skip_locked=True)[:left])
             over = [task for task in tasks if has_expired(task, now)]

@@ -132,8 +132,7 @@ def resolve(
         other = there.get(before[unique.key]) if mine[unique.key] is row else mine[unique.key]
         if other is None or (other is not mine[unique.key] and not _counts(other, unique, now)):
             continue
-        if other.pk in hidden:
-            raise Duplicate("There is such a job already.")
+        _check_known(other, hidden)
         if unique.on_conflict == IGNORE:
             instead[row.pk] = instead.get(other.pk, other)
         elif unique.on_conflict == REJECT or other is mine[unique.key]:
@@ -154,6 +153,11 @@ def _hidden(tasks: Collection[ScheduledTask], seen: ScheduledTaskQuerySet | None
         return set()
     keys = {task.pk for task in tasks}
     return keys - set(seen.filter(pk__in=keys).values_list("pk", flat=True))
+
+
+def _check_known(other: ScheduledTask, hidden: Collection[UUID]) -> None:
+    if other.pk in hidden:
+        raise Duplicate("There is such a job already.")
 
 
 def _locked(keys: Sequence[str], using: str) -> dict[str, UUID | None]:
