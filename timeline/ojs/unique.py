@@ -163,8 +163,11 @@ def _check_known(other: ScheduledTask, hidden: Collection[UUID]) -> None:
 def _locked(keys: Sequence[str], using: str) -> dict[str, UUID | None]:
     """Lock the rows of these keys, in order, and make those that are not there; key → the last job that had it."""
     table = UniqueKey.objects.using(using)
-    table.bulk_create([UniqueKey(key=key) for key in keys], ignore_conflicts=True)
-    return dict(table.filter(pk__in=keys).order_by("pk").select_for_update().values_list("key", "job"))
+    found: dict[str, UUID | None] = {}
+    while len(found) < len(keys):  # Pruning may take one away before it is locked.
+        table.bulk_create([UniqueKey(key=key) for key in keys if key not in found], ignore_conflicts=True)
+        found = dict(table.filter(pk__in=keys).order_by("pk").select_for_update().values_list("key", "job"))
+    return found
 
 
 def _counts(other: ScheduledTask, unique: Unique, now: datetime) -> bool:
