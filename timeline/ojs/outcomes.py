@@ -196,8 +196,8 @@ def extend(
 ) -> list[ScheduledTask]:
     """
     Extend the leases of a worker's jobs, never beyond what an attempt may take. One statement for each length. Gives the jobs
-    that are still its own; a lease that has run out but that nobody has noticed is extended, too. ``seen``: the jobs that the
-    worker may know of; None: all.
+    that are still its own; a lease that has run out but that nobody has noticed is extended, too. So is one that
+    somebody has locked for a moment: by the next heartbeat. ``seen``: the jobs that the worker may know of; None: all.
     """
     held = [task for task in latest(ids, using=using).values() if task.state == State.ACTIVE and task.worker == worker]
     if seen is not None and held:
@@ -221,6 +221,9 @@ def extend(
             fitting = [task for task in tasks if ours.get(task.pk) == task.attempt]
             rows.filter(pk__in=[task.pk for task in fitting]).update(lease_expires_at=MachineTime(lease))
             extended += fitting
+            if missed := [task for task in tasks if task.pk not in ours]:
+                still = dict(rows.filter(pk__in=[task.pk for task in missed]).values_list("pk", "attempt"))
+                extended += [task for task in missed if still.get(task.pk) == task.attempt]
     return extended
 
 
