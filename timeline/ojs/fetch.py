@@ -70,7 +70,7 @@ def fetch(wanted: Wanted, rows: ScheduledTaskQuerySet, *, now: datetime, using: 
 
 def _not_held(
     queues: Sequence[str], rows: ScheduledTaskQuerySet, using: str
-) -> tuple[Sequence[str], ScheduledTaskQuerySet]:
+) -> tuple[list[str], ScheduledTaskQuerySet]:
     """What operators have not put on hold: queues, and of these rows the kinds."""
     held = on_hold(using=using)
     kinds = [target for scope, target in held.targets if scope == Scope.TASK]
