@@ -427,7 +427,10 @@ def test_a_lost_job_whose_row_cannot_be_read_holds_up_no_other(server, caplog):
     broken, other = server.enqueue()["id"], server.enqueue()["id"]
     server.fetch(count=2)
     ScheduledTask.objects.filter(pk=broken).update(payload={"type": "email.send", "options": {"retry": 5}})
+    lose(pk=broken)
+    third = server.enqueue()["id"]
+    assert [job["id"] for job in server.fetch(count=2)] == [third]
     lose()
 
-    assert {str(task.pk) for task in rescue(now=server.now, using="default").retried} == {broken, other}
+    assert {str(task.pk) for task in rescue(now=server.now, using="default").retried} == {broken, other, third}
     assert "ojs.email__send" in caplog.text

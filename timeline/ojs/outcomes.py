@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ from timeline.likeness import constant
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import lease_of, timeout_of
-from timeline.ojs.errors import Conflict, Invalid
+from timeline.ojs.errors import Conflict, Invalid, Refused
 from timeline.ojs.jobs import latest
 from timeline.ojs.retry import Policy, policy_of
 from timeline.ojs.values import milliseconds
@@ -182,7 +183,11 @@ def give_up_lost(rows: ScheduledTaskQuerySet, *, now: datetime, using: str) -> i
     """
     with atomic(using=using):
         tasks = list(rows.given_up().filter(state=State.ACTIVE).locked(skip_locked=True)[:GIVEN_UP])
-        return len(settle([lost(task, now) for task in tasks], now=now, using=using))
+        writes = []
+        for task in tasks:
+            with suppress(Refused):  # Its row cannot be read: the poller gives it up.
+                writes.append(lost(task, now))
+        return len(settle(writes, now=now, using=using))
 
 
 def extend(
