@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from django.db.models import Model
+
+logger = logging.getLogger("timeline")
 
 
 class Registry:
@@ -173,9 +176,13 @@ class Registry:
         return definition is not None and definition.cls._elsewhere
 
     def when_lost(self, task_key: str, write: Any, *, now: datetime) -> Any:
-        """What the timeline of a task makes of a lost attempt, given what the rescuer would write."""
+        """What the timeline of a task makes of a lost attempt, given what the rescuer would write; that, if it cannot say."""
         definition = self._definitions.get(task_key.partition(".")[0])
-        return write if definition is None else definition.cls._when_lost(write, now=now)
+        try:
+            return write if definition is None else definition.cls._when_lost(write, now=now)
+        except Exception:
+            logger.exception("What becomes of a lost attempt of %s cannot be said; it is as of others.", task_key)
+            return write
 
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would not enter the handler of this key, since its timeline is in shadow."""

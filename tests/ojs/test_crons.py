@@ -61,6 +61,10 @@ class TestRegister:
             ({"enabled": 1}, "enabled"),
             ({"job_template": {"args": []}}, "job_template.type"),
             ({"job_template": {"type": "a", "args": [], "id": "x"}}, "job_template.id"),
+            ({"job_template": {"type": "a", "args": [], "state": "\x00"}}, "job_template"),
+            ({"job_template": {"type": "a", "args": [], "errors": "\ud800"}}, "job_template"),
+            ({"job_template": {"type": "a", "args": [], "errors": "x" * 70_000}}, "job_template"),
+            ({"job_template": {"type": "a", "args": ["x" * (65_536 - 40)]}}, "job_template.args, meta or options"),
         ],
     )
     def test_names_what_is_wrong(self, server, body, field):
@@ -130,6 +134,31 @@ class TestMaking:
         assert server.fetch() == []
         server.ack(first[0]["id"])
         assert [job["type"] for job in server.fetch(count=9)] == ["report.make"]
+
+    def test_leaves_no_job_behind_that_waits_when_it_is_removed(self, server):
+        register(server, overlap_policy="enqueue")
+        for _day in range(3):
+            server.now += timedelta(days=1)
+            come_to_pass(server)
+        first, *_none = server.fetch(count=9)
+        server.delete("v1/cron/daily")
+        assert server.fetch(count=9) == []
+
+        server.ack(first["id"])
+        second, *none = server.fetch(count=9)
+        assert none == []
+        server.ack(second["id"])
+        assert len(server.fetch(count=9)) == 1
+
+    def test_that_has_many_jobs_waiting_asks_the_database_no_more(self, server, django_assert_max_num_queries):
+        register(server, overlap_policy="enqueue")
+        for _day in range(9):
+            server.now += timedelta(days=1)
+            come_to_pass(server)
+        server.enqueue()
+        assert len(server.fetch()) == 1
+        with django_assert_max_num_queries(25):
+            assert [job["type"] for job in server.fetch()] == ["email.send"]
 
     def test_ends_with_its_removal(self, server):
         register(server)

@@ -110,3 +110,14 @@ class TestManyWorkers:
             made = {name for (name,) in cursor.fetchall()}
 
         assert {"timeline_ojs_fetch", "timeline_ojs_waiting"} <= made
+
+
+@pytest.mark.only_postgresql
+def test_a_heartbeat_does_not_call_a_job_lost_that_somebody_has_locked_for_a_moment(server, live_server):
+    ask(live_server.url, "jobs", {"type": "a", "args": []})
+    [job] = ask(live_server.url, "workers/fetch", {"queues": ["default"], "worker_id": "w"})["jobs"]
+    beat = {"worker_id": "w", "active_jobs": [job["id"]]}
+
+    with transaction.atomic():
+        ScheduledTask.objects.select_for_update().get(pk=job["id"])
+        assert ask(live_server.url, "workers/heartbeat", beat)["jobs_lost"] == []

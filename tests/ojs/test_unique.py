@@ -6,10 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connection
+from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from tests.ojs.outside import ask
+from timeline.ids import uuid7
 from timeline.models import ScheduledTask
+from timeline.ojs import dead_letters
+from timeline.ojs.models import UniqueKey
 
 SAME = {"keys": ["type", "args"]}
 
@@ -138,3 +142,35 @@ class TestMany:
             assert sorted(pool.map(enqueue, range(5))) == [201, 409, 409, 409, 409]
 
         assert ScheduledTask.objects.count() == 1
+
+
+class TestKeysThatArePruned:
+    def test_stay_if_a_job_took_them_meanwhile(self, server, monkeypatch):
+        job = server.enqueue(unique={"keys": ["type"]})
+        UniqueKey.objects.update(job=uuid7())  # The job that had it is pruned.
+
+        chosen = dead_letters.keys_without_jobs
+
+        def choose(*, using):
+            found = UniqueKey.objects.filter(pk__in=list(chosen(using=using).values_list("pk", flat=True)))
+            monkeypatch.setattr(dead_letters, "keys_without_jobs", chosen)
+            UniqueKey.objects.update(job=job["id"])  # By somebody who commits while the rows are found.
+            return found
+
+        monkeypatch.setattr(dead_letters, "keys_without_jobs", choose)
+        dead_letters.forget_pruned(using="default")
+        assert UniqueKey.objects.count() == 1
+
+    def test_are_made_again_if_they_go_while_they_are_locked(self, server, monkeypatch):
+        real, calls = QuerySet.bulk_create, []
+
+        def made_and_gone(rows, *args, **named):
+            found = real(rows, *args, **named)
+            if rows.model is UniqueKey and not calls:
+                calls.append(rows)
+                UniqueKey.objects.all().delete()
+            return found
+
+        monkeypatch.setattr(QuerySet, "bulk_create", made_and_gone)
+        server.enqueue(unique={"keys": ["type"]})
+        assert UniqueKey.objects.get().job is not None

@@ -409,3 +409,28 @@ class TestDeadLetters:
         assert server.get("v1/dead-letter")["jobs"] == []
         server.delete(f"v1/dead-letter/{dead}", status=404)
         assert server.job(dead)["state"] == "discarded"
+
+
+def test_what_has_expired_among_others_lets_each_of_them_be_taken_once(server):
+    jobs = [server.enqueue(), server.enqueue(expires_at="+PT1S"), server.enqueue()]
+    server.later(seconds=2)
+    assert [job["id"] for job in server.fetch(count=9)] == [jobs[0]["id"], jobs[2]["id"]]
+    assert server.fetch() == []
+    again = server.enqueue(expires_at="+PT1S")
+    server.later(seconds=2)
+    last = [server.enqueue()["id"] for _each in range(3)]
+    assert [job["id"] for job in server.fetch(count=3)] == last
+    assert server.job(again["id"])["state"] == "discarded"
+
+
+def test_a_lost_job_whose_row_cannot_be_read_holds_up_no_other(server, caplog):
+    broken, other = server.enqueue()["id"], server.enqueue()["id"]
+    server.fetch(count=2)
+    ScheduledTask.objects.filter(pk=broken).update(payload={"type": "email.send", "options": {"retry": 5}})
+    lose(pk=broken)
+    third = server.enqueue()["id"]
+    assert [job["id"] for job in server.fetch(count=2)] == [third]
+    lose()
+
+    assert {str(task.pk) for task in rescue(now=server.now, using="default").retried} == {broken, other, third}
+    assert "ojs.email__send" in caplog.text

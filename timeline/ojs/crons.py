@@ -65,12 +65,14 @@ def register(body: Mapping[str, Any], *, now: datetime, using: str) -> Cron:
     )
     if "id" in made_of:
         raise Invalid("job_template.id", "cannot be given: each job has an id of its own.")
-    read_job(made_of, now, at="job_template." if template is not None else "")
+    where = "job_template" if template is not None else ""
+    read_job(_named(made_of, name), now, at=f"{where}." if where else "")
     more = {key: value for key, value in body.items() if key not in _OWN}
-    try:
-        check_data("The body", more)
-    except InvalidInput as error:
-        raise Invalid("The body", str(error)) from None
+    for field, kept in (("The body", more), (where or "The body", made_of)):
+        try:
+            check_data(field, kept)
+        except InvalidInput as error:
+            raise Invalid(field, str(error)) from None
     cron = Cron(
         name=name,
         expression=expression,
@@ -90,6 +92,12 @@ def register(body: Mapping[str, Any], *, now: datetime, using: str) -> Cron:
     except IntegrityError:
         raise Duplicate(f"There is a schedule {name!r} already.", name=name) from None
     return cron
+
+
+def _named(body: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What a job is made of, with the name of its schedule."""
+    meta = body.get("meta", {})
+    return {**body, "meta": {**meta, "cron_name": name} if isinstance(meta, dict) else meta}
 
 
 def next_time(cron: Cron, after: datetime) -> datetime:
@@ -157,8 +165,7 @@ def _made(cron: Cron, now: datetime, using: str) -> dict[str, str]:
             with suppress(Refused):  # It has ended meanwhile.
                 call_off(before, Reason.operator(f"The schedule {cron.name} makes a new one."), now=now, using=using)
     about = {SERIAL: cron.name} if cron.overlap == Overlap.ENQUEUE else {}
-    body = {**cron.body, "meta": {**cron.body.get("meta", {}), "cron_name": cron.name}}
-    made = enqueue([read_job(body, now)], about=about, now=now, using=using)
+    made = enqueue([read_job(_named(cron.body, cron.name), now)], about=about, now=now, using=using)
     [task] = made.tasks
     if made.there:
         return {"skipped": "unique", "existing_job_id": task.occurrence}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from timeline.exceptions import AlreadyOpen
 from timeline.lifecycle import Reason
@@ -16,9 +16,12 @@ from timeline.ojs.jobs import all_jobs, latest
 from timeline.ojs.models import PutAway, UniqueKey
 from timeline.ojs.wire import is_buried
 from timeline.operations.redrive import redrive
+from timeline.store.transactions import atomic
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
+
+FORGOTTEN: Final = 1000  # Keys at a time.
 
 
 def dead_letters(rows: ScheduledTaskQuerySet, queue: str = "", *, using: str) -> ScheduledTaskQuerySet:
@@ -55,7 +58,18 @@ def put_away(task: ScheduledTask, *, now: datetime, using: str) -> None:
 def forget_pruned(*, using: str) -> int:
     """Forget those put away whose rows were pruned, and the keys of unique jobs likewise; gives how many."""
     away = all_jobs(using=using).filter(pk=OuterRef("pk"))
-    unique = all_jobs(using=using).filter(pk=OuterRef("job"))
     forgotten, _each = PutAway.objects.using(using).exclude(Exists(away)).delete()
-    keys = UniqueKey.objects.using(using).filter(job__isnull=False).exclude(Exists(unique))
-    return forgotten + keys.delete()[0]
+    more = True
+    while more:
+        with atomic(using=using):  # Locked first, then looked at anew: a job that is just made may have taken a key.
+            old = keys_without_jobs(using=using).select_for_update(skip_locked=True)
+            keys = list(old.values_list("pk", flat=True)[:FORGOTTEN])
+            gone, _each = keys_without_jobs(using=using).filter(pk__in=keys).delete()
+        forgotten, more = forgotten + gone, gone == FORGOTTEN
+    return forgotten
+
+
+def keys_without_jobs(*, using: str) -> QuerySet[UniqueKey]:
+    """Keys of unique jobs whose last job was pruned."""
+    unique = all_jobs(using=using).filter(pk=OuterRef("job"))
+    return UniqueKey.objects.using(using).filter(job__isnull=False).exclude(Exists(unique))

@@ -8,8 +8,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from django.db.models import Q
+
+from timeline.features.holds.store import on_hold
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, Scope
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import lease_of, timeout_of
 from timeline.ojs.jobs import all_jobs
@@ -60,8 +63,19 @@ def fetch(wanted: Wanted, rows: ScheduledTaskQuerySet, *, now: datetime, using: 
             return []
         give_up_lost(all_jobs(using=using).filter(queue__in=queues), now=now, using=using)
         _stage(queues, now, using)
+        queues, rows = _not_held(queues, rows, using)
         found = _found(queues, wanted.count, rows, now, using)
         return apply([_write(task, wanted) for task in found], now=now, using=using)
+
+
+def _not_held(
+    queues: Sequence[str], rows: ScheduledTaskQuerySet, using: str
+) -> tuple[list[str], ScheduledTaskQuerySet]:
+    """What operators have not put on hold: queues, and of these rows the kinds."""
+    held = on_hold(using=using)
+    kinds = [target for scope, target in held.targets if scope == Scope.TASK]
+    free = [name for name in queues if not held.covers(BEGINNING, name)]
+    return free, rows.exclude(task_key__in=kinds) if kinds else rows
 
 
 def _stage(queues: Sequence[str], now: datetime, using: str) -> None:
@@ -77,15 +91,20 @@ def _found(
     """Lock what is to be taken. What has expired is called off on the way; a job of a schedule may have to wait."""
     taken: list[ScheduledTask] = []
     for queue in queues:
-        left_out: set[UUID] = set()
+        waited_for: set[str] = set()  # Schedules.
         while left := count - len(taken):
-            ready = rows.filter(queue=queue).ready().free().exclude(pk__in=left_out)
+            ready = rows.filter(queue=queue).ready().free().exclude(pk__in=[task.pk for task in taken])
+            if waited_for:
+                others = Q(**{f"payload__{SERIAL}__isnull": True}) | ~Q(
+                    **{f"payload__{SERIAL}__in": sorted(waited_for)}
+                )
+                ready = ready.filter(others)
             tasks = list(ready.locked(skip_locked=True)[:left])
             over = [task for task in tasks if has_expired(task, now)]
             apply([_expiry(task) for task in over], now=now, using=using)
             waiting = _waiting([task for task in tasks if task not in over], using)
             taken += [task for task in tasks if task not in over and task.pk not in waiting]
-            left_out |= waiting
+            waited_for |= {task.payload[SERIAL] for task in tasks if task.pk in waiting}
             if len(tasks) < left or not (over or waiting):
                 break
     return taken
@@ -107,14 +126,25 @@ def _waiting(tasks: Collection[ScheduledTask], using: str) -> set[UUID]:
     active = ScheduledTask.objects.using(using).filter(
         task_key__in={task.task_key for task in serial}, state=State.ACTIVE, payload__has_key=SERIAL
     )
-    free -= {payload[SERIAL] for payload in active.values_list("payload", flat=True)}
+    busy = {payload[SERIAL] for payload in active.values_list("payload", flat=True)}
+    first, free = _first_of_removed(names - free - busy, serial, using), free - busy
     waiting = set()
     for task in serial:
         if task.payload[SERIAL] in free:
             free.remove(task.payload[SERIAL])
-        else:
+        elif task.pk not in first:
             waiting.add(task.pk)
     return waiting
+
+
+def _first_of_removed(names: Collection[str], serial: Collection[ScheduledTask], using: str) -> set[UUID]:
+    """Of each of these schedules that was removed, the first open job: there is no row to lock, so no other one is taken."""
+    if not names:
+        return set()
+    removed = set(names) - set(Cron.objects.using(using).filter(name__in=names).values_list("name", flat=True))
+    rows = all_jobs(using=using).filter(task_key__in={task.task_key for task in serial}).open()
+    found = (rows.filter(**{f"payload__{SERIAL}": name}).order_by("pk").first() for name in removed)
+    return {task.pk for task in found if task is not None}
 
 
 def _write(task: ScheduledTask, wanted: Wanted) -> Write:

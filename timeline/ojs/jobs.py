@@ -74,12 +74,20 @@ class Enqueued(NamedTuple):
     there: frozenset[UUID] = frozenset()
 
 
-def enqueue(jobs: Sequence[NewJob], *, now: datetime, using: str, about: dict[str, Any] | None = None) -> Enqueued:
+def enqueue(
+    jobs: Sequence[NewJob],
+    *,
+    now: datetime,
+    using: str,
+    about: dict[str, Any] | None = None,
+    seen: ScheduledTaskQuerySet | None = None,
+) -> Enqueued:
     """
     Make jobs, all or none: one statement for the rows, and one that logs them.
 
     Args:
         about: Further data that their rows keep.
+        seen: The jobs that whoever asks may know of; None: all.
 
     Raises:
         Duplicate: if one of their ids is taken, or there is one like one of them that is to be the only one.
@@ -90,7 +98,7 @@ def enqueue(jobs: Sequence[NewJob], *, now: datetime, using: str, about: dict[st
         raise Duplicate("Two of the jobs have the same id.")
     unique = {row.pk: job.unique for row, job in zip(rows, jobs, strict=True) if job.unique is not None}
     with atomic(using=using):
-        instead = resolve(rows, unique, partial(latest, using=using), now=now, using=using)
+        instead = resolve(rows, unique, partial(latest, using=using), seen, now=now, using=using)
         wanted = [row for row in rows if row.pk not in instead]
         made = create_missing(wanted, using=using)
         if len(made) < len(wanted):

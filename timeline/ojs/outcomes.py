@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ from timeline.likeness import constant
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import lease_of, timeout_of
-from timeline.ojs.errors import Conflict, Invalid
+from timeline.ojs.errors import Conflict, Invalid, Refused
 from timeline.ojs.jobs import latest
 from timeline.ojs.retry import Policy, policy_of
 from timeline.ojs.values import milliseconds
@@ -182,17 +183,31 @@ def give_up_lost(rows: ScheduledTaskQuerySet, *, now: datetime, using: str) -> i
     """
     with atomic(using=using):
         tasks = list(rows.given_up().filter(state=State.ACTIVE).locked(skip_locked=True)[:GIVEN_UP])
-        return len(settle([lost(task, now) for task in tasks], now=now, using=using))
+        writes = []
+        for task in tasks:
+            with suppress(Refused):  # Its row cannot be read: the poller gives it up.
+                writes.append(lost(task, now))
+        return len(settle(writes, now=now, using=using))
 
 
 def extend(
-    ids: Sequence[UUID], worker: str, length: timedelta | None, *, now: datetime, using: str
+    ids: Sequence[UUID],
+    worker: str,
+    length: timedelta | None,
+    seen: ScheduledTaskQuerySet | None = None,
+    *,
+    now: datetime,
+    using: str,
 ) -> list[ScheduledTask]:
     """
     Extend the leases of a worker's jobs, never beyond what an attempt may take. One statement for each length. Gives the jobs
-    that are still its own; a lease that has run out but that nobody has noticed is extended, too.
+    that are still its own; a lease that has run out but that nobody has noticed is extended, too. So is one that
+    somebody has locked for a moment: by the next heartbeat. ``seen``: the jobs that the worker may know of; None: all.
     """
     held = [task for task in latest(ids, using=using).values() if task.state == State.ACTIVE and task.worker == worker]
+    if seen is not None and held:
+        known = set(seen.filter(pk__in=[task.pk for task in held]).values_list("pk", flat=True))
+        held = [task for task in held if task.pk in known]
     alike: dict[timedelta, list[ScheduledTask]] = defaultdict(list)
     for task in held:
         options = task.payload.get("options", {})
@@ -211,6 +226,9 @@ def extend(
             fitting = [task for task in tasks if ours.get(task.pk) == task.attempt]
             rows.filter(pk__in=[task.pk for task in fitting]).update(lease_expires_at=MachineTime(lease))
             extended += fitting
+            if missed := [task for task in tasks if task.pk not in ours]:
+                still = dict(rows.filter(pk__in=[task.pk for task in missed]).values_list("pk", "attempt"))
+                extended += [task for task in missed if still.get(task.pk) == task.attempt]
     return extended
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
@@ -18,6 +18,9 @@ from timeline.ojs.models import UniqueKey
 from timeline.ojs.values import an_array, an_object, duration, text
 from timeline.ojs.wire import state_of
 from timeline.store.transition import Write, apply
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
 
 KEYS: Final = ("type", "queue", "args", "meta")
 OPEN: Final = ("available", "active", "scheduled", "retryable", "pending")
@@ -90,7 +93,13 @@ def _some_args(args: list[Any], given: object, field: str) -> object:
 
 
 def resolve(
-    rows: Sequence[ScheduledTask], asked: Mapping[UUID, Unique], latest: Any, *, now: datetime, using: str
+    rows: Sequence[ScheduledTask],
+    asked: Mapping[UUID, Unique],
+    latest: Any,
+    seen: ScheduledTaskQuerySet | None = None,
+    *,
+    now: datetime,
+    using: str,
 ) -> dict[UUID, ScheduledTask]:
     """
     See to new rows that want to be the only ones, in the caller's transaction: a fixed number of statements.
@@ -98,6 +107,7 @@ def resolve(
     Args:
         asked: Id of a row → what its job says. Others want nothing.
         latest: Finds jobs by their ids.
+        seen: The jobs that whoever asks may know of; None: all. Another one refuses theirs, is not told and not replaced.
 
     Returns:
         Id of a row that is not to be made → the job that is there in its place.
@@ -112,6 +122,7 @@ def resolve(
     }  # The first of those that are the same.
     before = _locked(sorted(mine), using)
     there = latest([job for job in before.values() if job is not None], using=using)
+    hidden = _hidden(there.values(), seen)
     instead: dict[UUID, ScheduledTask] = {}
     replaced: list[ScheduledTask] = []
     for row in rows:
@@ -121,6 +132,7 @@ def resolve(
         other = there.get(before[unique.key]) if mine[unique.key] is row else mine[unique.key]
         if other is None or (other is not mine[unique.key] and not _counts(other, unique, now)):
             continue
+        _check_known(other, hidden)
         if unique.on_conflict == IGNORE:
             instead[row.pk] = instead.get(other.pk, other)
         elif unique.on_conflict == REJECT or other is mine[unique.key]:
@@ -135,11 +147,27 @@ def resolve(
     return instead
 
 
+def _hidden(tasks: Collection[ScheduledTask], seen: ScheduledTaskQuerySet | None) -> set[UUID]:
+    """Those that whoever asks may not know of."""
+    if seen is None or not tasks:
+        return set()
+    keys = {task.pk for task in tasks}
+    return keys - set(seen.filter(pk__in=keys).values_list("pk", flat=True))
+
+
+def _check_known(other: ScheduledTask, hidden: Collection[UUID]) -> None:
+    if other.pk in hidden:
+        raise Duplicate("There is such a job already.")
+
+
 def _locked(keys: Sequence[str], using: str) -> dict[str, UUID | None]:
     """Lock the rows of these keys, in order, and make those that are not there; key → the last job that had it."""
     table = UniqueKey.objects.using(using)
-    table.bulk_create([UniqueKey(key=key) for key in keys], ignore_conflicts=True)
-    return dict(table.filter(pk__in=keys).order_by("pk").select_for_update().values_list("key", "job"))
+    found: dict[str, UUID | None] = {}
+    while len(found) < len(keys):  # Pruning may take one away before it is locked.
+        table.bulk_create([UniqueKey(key=key) for key in keys if key not in found], ignore_conflicts=True)
+        found = dict(table.filter(pk__in=keys).order_by("pk").select_for_update().values_list("key", "job"))
+    return found
 
 
 def _counts(other: ScheduledTask, unique: Unique, now: datetime) -> bool:

@@ -82,7 +82,8 @@ def _found(asking: Asking, key: str) -> ScheduledTask:
 
 def enqueue(asking: Asking) -> Answer:
     """Make one job."""
-    made = jobs.enqueue([read_job(asking.body, asking.now)], now=asking.now, using=asking.using)
+    seen = asking.caller.narrowed(using=asking.using)
+    made = jobs.enqueue([read_job(asking.body, asking.now)], now=asking.now, using=asking.using, seen=seen)
     [task] = made.tasks
     location = {"Location": f"/ojs/v1/jobs/{task.occurrence}"}
     if made.there:
@@ -96,7 +97,7 @@ def enqueue_batch(asking: Asking) -> Answer:
     if not 0 < len(asked) <= get_settings().MAX_BATCH:
         raise Invalid("jobs", f"has to have 1 to {get_settings().MAX_BATCH} jobs.")
     new = [read_job(each, asking.now, at=f"jobs[{place}].") for place, each in enumerate(asked)]
-    made = jobs.enqueue(new, now=asking.now, using=asking.using)
+    made = jobs.enqueue(new, now=asking.now, using=asking.using, seen=asking.caller.narrowed(using=asking.using))
     told_jobs = jobs_of(made.tasks, asking.now, using=asking.using)
     return Answer({"jobs": told_jobs, "count": len(told_jobs), "deduplicated": [str(key) for key in made.there]}, 201)
 

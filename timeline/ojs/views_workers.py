@@ -124,7 +124,8 @@ def heartbeat(asking: Asking) -> Answer:
     if len(asked) > MAX_ACTIVE:
         raise Invalid("active_jobs", f"has to have {MAX_ACTIVE} ids at most.")
     ids = [job_id(f"active_jobs[{place}]", key) for place, key in enumerate(asked)]
-    extended = outcomes.extend(ids, worker, _lease(body), now=asking.now, using=asking.using)
+    seen = asking.caller.narrowed(using=asking.using)
+    extended = outcomes.extend(ids, worker, _lease(body), seen, now=asking.now, using=asking.using)
     kept = {UUID(task.occurrence) for task in extended}
     return Answer(
         {

@@ -5,6 +5,7 @@ The spans. Their names and attributes are those of OpenTelemetry's conventions f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextvars import Token
 from datetime import UTC, datetime
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from timeline.engine.attempts import Attempt
     from timeline.webhooks.models import Delivery
     from timeline.webhooks.post import PostOutcome
+
+logger = logging.getLogger("timeline")
 
 SYSTEM: Final = "timeline"
 FAILED: Final = "failed"
@@ -51,6 +54,23 @@ def mark(span: Span, error: BaseException | None) -> None:
         span.set_status(_STATUS)
 
 
+def begin(known: Tracer, *args: Any, **options: Any) -> Span:
+    """Begin a span. If a sampler or a processor of the host's raises, there is none; what is traced goes on."""
+    try:
+        return known.start_span(*args, **options)
+    except Exception:
+        logger.warning("A span could not begin.", exc_info=True)
+        return trace.INVALID_SPAN
+
+
+def finish(span: Span, at: int | None = None) -> None:
+    """End a span, in the same way."""
+    try:
+        span.end(at)
+    except Exception:
+        logger.warning("A span could not be ended.", exc_info=True)
+
+
 class Within:
     """A span that is the present one within a block, and ends with it."""
 
@@ -68,7 +88,7 @@ class Within:
         """End."""
         context.detach(self._token)
         mark(self._span, error)
-        self._span.end()
+        finish(self._span)
 
 
 class _Nothing:
@@ -94,14 +114,14 @@ def of_emit(name: str) -> Within | _Nothing:
         "messaging.operation.type": "send",
         "messaging.destination.name": name,
     }
-    return Within(known.start_span(f"emit {name}", kind=SpanKind.PRODUCER, attributes=attributes))
+    return Within(begin(known, f"emit {name}", kind=SpanKind.PRODUCER, attributes=attributes))
 
 
 def of_step(name: str) -> Within | _Nothing:
     """``step charge``, below its handler."""
     if (known := tracer()) is None:
         return _NOTHING
-    return Within(known.start_span(f"step {name}", attributes={"timeline.step": name}))
+    return Within(begin(known, f"step {name}", attributes={"timeline.step": name}))
 
 
 def recorded(items: Sequence[UUID], *, using: str) -> None:
@@ -123,8 +143,8 @@ def polled(seconds: float, did: Mapping[str, int]) -> None:
         "messaging.system": SYSTEM,
         **{f"timeline.poll.{name}": count for name, count in did.items()},
     }
-    span = known.start_span("poll", Context(), attributes=attributes, start_time=end - int(seconds * 1e9))
-    span.end(end)
+    span = begin(known, "poll", Context(), attributes=attributes, start_time=end - int(seconds * 1e9))
+    finish(span, end)
 
 
 class Trace:
@@ -143,9 +163,7 @@ class Trace:
         self.error = None
         if self.span is None:
             named, first = _of_kind(attempt.task.task_key)
-            self.span = known.start_span(
-                named, self.context, SpanKind.CONSUMER, first, self.links, start_time=self.begun
-            )
+            self.span = begin(known, named, self.context, SpanKind.CONSUMER, first, self.links, start_time=self.begun)
             if self.span.is_recording():
                 self.span.set_attributes(_of_attempt(attempt))
         return self.span
@@ -156,7 +174,7 @@ class Trace:
             if span.is_recording():
                 span.set_attribute("timeline.outcome", outcome_of(self.error))
                 mark(span, self.error)
-            span.end(self.ended)
+            finish(span, self.ended)
             self.span = None
 
 
@@ -197,7 +215,8 @@ class Call:
             self._token = context.attach(trace.set_span_in_context(spans[0]))
             return
         first, *others = sampled
-        self._handler = known.start_span(
+        self._handler = begin(
+            known,
             _handler_of(attempts[0].task.task_key),
             trace.set_span_in_context(first),
             attributes=_of_handler(attempts[0]),
@@ -214,7 +233,7 @@ class Call:
         ended = time_ns()
         if self._handler is not None:
             mark(self._handler, error)
-            self._handler.end(ended)
+            finish(self._handler, ended)
         for attempt in self._attempts:
             if attempt.trace is not None:
                 attempt.trace.ended, attempt.trace.error = ended, error
@@ -252,11 +271,11 @@ def posted(outcomes: Collection[tuple[Delivery, PostOutcome]], *, using: str) ->
         if answer.status is not None:
             attributes["http.response.status_code"] = answer.status
         begun = int(answer.at.timestamp() * 1e9)
-        span = known.start_span("POST", where, SpanKind.CLIENT, attributes, links, start_time=begun)
+        span = begin(known, "POST", where, SpanKind.CLIENT, attributes, links, start_time=begun)
         if not answer.is_delivered:
             span.set_attribute("error.type", str(answer.status or "no_answer"))
             span.set_status(_STATUS)
-        span.end(begun + answer.duration_ms * 1_000_000)
+        finish(span, begun + answer.duration_ms * 1_000_000)
 
 
 @lru_cache(maxsize=1024)

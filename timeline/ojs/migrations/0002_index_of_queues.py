@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db import migrations
+from django.db import migrations, router
 
 MAKE = """
 CREATE INDEX timeline_ojs_fetch ON timeline_scheduledtask (queue, priority, scheduled_at, id)
@@ -15,13 +15,19 @@ WHERE state IN ('retryable', 'scheduled') AND task_key LIKE 'ojs.%'
 DROP = "DROP INDEX timeline_ojs_fetch; DROP INDEX timeline_ojs_waiting"
 
 
-def make(apps: Any, schema_editor: Any) -> None:  # noqa: ARG001 (the signature of a migration)
-    if schema_editor.connection.vendor == "postgresql":
+def has_tasks(apps: Any, schema_editor: Any) -> bool:
+    """Whether the table of tasks is in this database, and may have indexes of this kind."""
+    connection, model = schema_editor.connection, apps.get_model("timeline", "ScheduledTask")
+    return connection.vendor == "postgresql" and router.allow_migrate_model(connection.alias, model)
+
+
+def make(apps: Any, schema_editor: Any) -> None:
+    if has_tasks(apps, schema_editor):
         schema_editor.execute(MAKE, params=None)
 
 
-def drop(apps: Any, schema_editor: Any) -> None:  # noqa: ARG001
-    if schema_editor.connection.vendor == "postgresql":
+def drop(apps: Any, schema_editor: Any) -> None:
+    if has_tasks(apps, schema_editor):
         schema_editor.execute(DROP, params=None)
 
 

@@ -1,0 +1,33 @@
+"""The indexes of jobs are made where the table of tasks is."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import SimpleNamespace
+
+import pytest
+from django.apps import apps
+
+indexes = import_module("timeline.ojs.migrations.0002_index_of_queues")
+
+
+class TasksAreInAnother:
+    """A router of a host's that keeps the tables of ``timeline`` in a database of their own."""
+
+    def allow_migrate(self, db, app_label, **_hints):
+        """No table of tasks here."""
+        return app_label != "timeline"
+
+
+@pytest.mark.parametrize("change", [indexes.make, indexes.drop])
+def test_makes_none_where_no_tasks_are(settings, change):
+    done = []
+    connection = SimpleNamespace(vendor="postgresql", alias="default")
+    editor = SimpleNamespace(connection=connection, execute=lambda *given, **_more: done.append(given))
+
+    change(apps, editor)
+    assert len(done) == 1
+
+    settings.DATABASE_ROUTERS = [TasksAreInAnother()]
+    change(apps, editor)
+    assert len(done) == 1
