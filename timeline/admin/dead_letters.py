@@ -186,12 +186,12 @@ class RedrivePages(Pages):
         policy = policy_of(request)
         if not policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
-        meant, place = self._meant(request), place_in(request.POST.dict())
+        meant, place, now = self._meant(request), place_in(request.POST.dict()), self.now_of(request)
         if place is None:
-            place = Place(story_now(self.alias), None, 0, 0, 0 if meant is None else meant.dead.count())
+            place = Place(now, None, 0, 0, 0 if meant is None else meant.dead.count())
         if meant is None or not place.total:
             raise Http404(_("There is no such group."))
-        form = self._redrive_form(request)
+        form = self._redrive_form(request, now)
         if request.method == "POST" and form.is_valid():
             if place.total > PORTION:  # of bulk_actions
                 return self._begin_redrive(request, meant, place, form)
@@ -204,11 +204,11 @@ class RedrivePages(Pages):
             "has_errors": bool(form.errors),
             "alike": self._kinds(request, meant),
             "place": place,
-            "fates": self._fates(request, meant.dead.filter(finished_at__lte=place.before)),
+            "fates": self._fates(request, meant.dead.filter(finished_at__lte=place.before), now),
             "bulk_id": bulk_id_of(request) if place.total > PORTION else None,  # of bulk_actions
             "back": self.address("dead"),
         }
-        return self.page(request, "redrive", pgettext("timeline", "Run again"), self.now_of(request), context)
+        return self.page(request, "redrive", pgettext("timeline", "Run again"), now, context)
 
     def _meant(self, request: HttpRequest) -> Meant | None:
         """What the address names; None: nothing that is there."""
@@ -230,17 +230,17 @@ class RedrivePages(Pages):
         )
         return [shown_kind(each, reader) for each in found]
 
-    def _fates(self, request: HttpRequest, dead: ScheduledTaskQuerySet) -> Fates:
+    def _fates(self, request: HttpRequest, dead: ScheduledTaskQuerySet, now: datetime) -> Fates:
         """What comes of the first of them."""
         tasks, reader = (
             list(dead.select_related("run").order_by("pk")[:LOOKED_AT]),
             Reader(policy_of(request), request.user),
         )
-        return fates_of(tasks, reader, now=story_now(self.alias), site=self.admin_site.name, using=self.alias)
+        return fates_of(tasks, reader, now=now, site=self.admin_site.name, using=self.alias)
 
-    def _redrive_form(self, request: HttpRequest) -> RedriveForm:
+    def _redrive_form(self, request: HttpRequest, now: datetime) -> RedriveForm:
         given = request.POST if request.method == "POST" else None
-        return RedriveForm(given, now=story_now(self.alias), zone=timezone.get_current_timezone())
+        return RedriveForm(given, now=now, zone=timezone.get_current_timezone())
 
     def _redrive(
         self, dead: ScheduledTaskQuerySet, place: Place, form: RedriveForm, policy: TimelinePolicy, user: User
