@@ -168,7 +168,7 @@ class TestFates:
         few = statements()
         failed(*"cdefghijklmn")
 
-        assert statements() == few <= 10  # Two more for who is no superuser, and others for a cause of several groups.
+        assert statements() == few <= 11
 
     def test_count_what_is_half_done_as_run(self, failed, said, clock):
         """It goes on behind the steps that are done, as it does where a worker looks."""
