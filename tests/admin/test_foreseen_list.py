@@ -85,6 +85,17 @@ class TestFollowers:
             assert keys(operator.get(LIST, {"timeline": "care"}))
 
 
+    def test_are_none_for_who_sees_only_what_is_theirs(self, browse, person, about):
+        """They open an entity, and see what follows there."""
+        about(ada := person("ada", is_staff=True), 1, task_key="account.welcome")
+
+        response = browse(ada).get(LIST, {"timeline": "account"})
+
+        assert len(response.context["bands"]) == 1
+        assert "followers" not in response.context
+        assert NOT_SHOWN not in text_of(response)
+
+
 class TestByTheClock:
     def test_says_how_many_there_are_and_which_is_next(self, operator, placed):
         with only_timelines(Care, Nightly, Early):

@@ -158,8 +158,10 @@ class TaskAdmin(
         may_list = request.user.has_perm("timeline.view_scheduledtask")
         context = {
             **shown,
-            **followers_of(rows, question, reader, now=now, using=self.alias),
+            # Whose own rows are found first has as many statements as a page may take.
+            **(followers_of(rows, question, reader, now=now, using=self.alias) if may_list else {}),
             "by_the_clock": by_the_clock(question, now=now) if may_list else None,
+            "may_list": may_list,
             "question": question,
             "where": question.where(),
             "chips": chips(question),
