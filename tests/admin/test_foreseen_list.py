@@ -84,7 +84,6 @@ class TestFollowers:
         with django_assert_max_num_queries(12):
             assert keys(operator.get(LIST, {"timeline": "care"}))
 
-
     def test_are_none_for_who_sees_only_what_is_theirs(self, browse, person, about):
         """They open an entity, and see what follows there."""
         about(ada := person("ada", is_staff=True), 1, task_key="account.welcome")
