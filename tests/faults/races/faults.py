@@ -126,7 +126,7 @@ EARLY_START: Final = _fault(
     ("engine.attempts:begin_attempts", "    with committed(using):\n", "    if True:\n", "sqlite"),
     ("transition", "    AND task.state = change.from_state\n", "", "sqlite"),
 )
-EARLY_EMIT: Final = _too_early("an event", "operations.emit:emit", "in_transaction(using)")
+EARLY_EMIT: Final = _too_early("an event", "operations.emit:emit", "around(hooks().emits, name), in_transaction(using)")
 EARLY_MOVE: Final = _too_early("a move", "operations.move:move")
 EARLY_PRUNE: Final = _too_early("prune", "features.maintenance.prune:prune")
 EARLY_REDRIVE: Final = _too_early("a redrive", "operations.redrive:redrive")
