@@ -111,14 +111,14 @@ class TestStream:
     @pytest.mark.only_postgresql
     @pytest.mark.parametrize("age", [0, 60])
     def test_keeps_no_connection_to_the_database_for_an_open_page(self, browser, vera, rows, age, monkeypatch):
-        """One for all of them is the watcher's."""
+        """One for all of them, at most, is the watcher's."""
         monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", age)
         before, client = _connections(), browser(vera)
         with ExitStack() as pages:
             told = [pages.enter_context(listening(client, LIST)) for _ in range(6)]
             assert {next(one) for one in told} == {"here"}
 
-            assert _comes_to(1, lambda: len(_connections() - before))
+            assert _falls_to(1, lambda: len(_connections() - before))
 
     def test_is_bounded_and_refused_without_a_question_to_the_database(self, browser, vera, rows, settings):
         """Not even who asks is looked up: a user that is nobody is answered alike."""
@@ -183,12 +183,12 @@ def _connections():
         return {process for [process] in cursor.fetchall()}
 
 
-def _comes_to(number, count):
-    """The server takes a moment to end what was closed, and the watcher one to begin."""
+def _falls_to(most, count):
+    """The server takes a moment to end what was closed. The watcher may have had its connection before."""
     until = time.monotonic() + 120
-    while (there := count()) != number and time.monotonic() < until:
+    while (there := count()) > most and time.monotonic() < until:
         time.sleep(0.05)
-    return there == number
+    return there <= most
 
 
 def _forged(client):
