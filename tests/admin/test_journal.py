@@ -157,7 +157,7 @@ class TestJournal:
 
         assert statements() == few <= 12
 
-    @pytest.mark.skipif(connection.vendor != "postgresql", reason="its planner says which index it takes")
+    @pytest.mark.only_postgresql  # Its planner says which index it takes.
     @pytest.mark.parametrize("actor", ["", "ada"])
     def test_reads_the_index_of_what_people_decided(self, about, clock, actor):
         cancelled(about(Order.objects.create()), now=clock.now)

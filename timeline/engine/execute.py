@@ -262,7 +262,7 @@ def tell_undone(attempts: Sequence[Attempt], error: BaseException) -> None:
         tell(attempts, error)
 
 
-def left(attempts: Sequence[Attempt], runtime: Runtime) -> None:
+def done_with(attempts: Sequence[Attempt], runtime: Runtime) -> None:
     """Hold attempts no longer: their handlers were entered, or will not be here."""
     for attempt in attempts:
         runtime.watch.left(attempt.task)

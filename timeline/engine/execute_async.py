@@ -25,10 +25,10 @@ from timeline.engine.execute import (
     Outcome,
     Runtime,
     deadly,
+    done_with,
     enter,
     handler_of,
     is_time_up,
-    left,
     record_outcomes,
     refusal,
     returned,
@@ -173,7 +173,7 @@ def execute_async(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     try:
         return LoopBeside(side_by_side.run, side_by_side.break_off).run()
     finally:
-        left(side_by_side.begun, runtime)
+        done_with(side_by_side.begun, runtime)
 
 
 class _SideBySide:

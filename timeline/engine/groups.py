@@ -13,7 +13,7 @@ from timeline import reasons
 from timeline.dialects import dialect_of
 from timeline.engine.attempts import Attempt, begin_attempts, begin_group, startable, still_ours
 from timeline.engine.callbacks import Keeper, Watch
-from timeline.engine.execute import BUDGET, Executed, Runtime, execute_each, in_place_of_the_site, left
+from timeline.engine.execute import BUDGET, Executed, Runtime, done_with, execute_each, in_place_of_the_site
 from timeline.engine.execute_async import execute_async
 from timeline.engine.execute_atomic import execute_shared, execute_together
 from timeline.engine.execute_bulk import execute_bulk
@@ -90,7 +90,7 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
         runtime.watch.abandon()
         raise
     finally:
-        left(attempts, runtime)
+        done_with(attempts, runtime)
     return ended
 
 
