@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from random import Random
 
 from django.db import connection
 
 from tests.databases import url_of
 from tests.forking import Process, start
+from tests.testapp.models import Effect
 from timeline.clocks import MachineTime
 from timeline.models import ScheduledTask, Sign
 
@@ -60,3 +63,24 @@ def wait_for(condition, what: str, within: float = DEADLINE) -> None:
     while not condition():
         assert time.monotonic() < give_up, f"{what} did not happen"
         time.sleep(0.05)
+
+
+def all_ended() -> bool:
+    """Whether no task is open."""
+    return not ScheduledTask.objects.open().exists()
+
+
+def kill_in_turn(workers: Callable[[str], Process], *, kills: int, each: int, random: Random) -> None:
+    """
+    Let two workers work until all tasks have ended, and kill one of them so many times, each after ``each`` more effects: it is
+    known to be dead at once, and another takes its place.
+    """
+    alive = {name: workers(name) for name in ("w0", "w1")}
+    for number in range(kills):
+        wait_for(lambda least=each * number: Effect.objects.count() > least or all_ended(), "some work")
+        time.sleep(random.uniform(0, 0.1))
+        name = random.choice(sorted(alive))
+        kill(alive.pop(name))
+        let_be_dead(worker__startswith=f"{name}:")
+        alive[f"w{number + 2}"] = workers(f"w{number + 2}")
+    wait_for(all_ended, "the end of all")

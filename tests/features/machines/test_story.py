@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from random import Random
 
 import pytest
 from django.db import connection
 
 from tests.features.machines.moving.timelines import MovingCase, PayCase
-from tests.processes import kill, let_be_dead, wait_for
+from tests.processes import kill_in_turn
 from tests.testapp.models import Effect, Order
 from timeline.exceptions import MoveNotAllowed
 from timeline.models import ScheduledTask, TimelineRun
@@ -30,25 +29,13 @@ def _known():
         yield
 
 
-def all_ended():
-    return not ScheduledTask.objects.open().exists()
-
-
 class TestWorkersThatAreKilled:
     def test_move_each_run_once_with_its_effect(self, tmp_path, workers):
         random = Random(7)  # noqa: S311 (the same each time)
         orders = [Order.objects.create(paid=number % 2 == 0) for number in range(RUNS)]
         start_many("moving_case", orders)
-        alive = {name: workers(name) for name in ("w0", "w1")}
-        for number in range(KILLS):
-            wait_for(lambda least=6 * number: Effect.objects.count() > least or all_ended(), "some work")
-            time.sleep(random.uniform(0, 0.1))
-            name = random.choice(sorted(alive))
-            kill(alive.pop(name))
-            let_be_dead(worker__startswith=f"{name}:")
-            alive[f"w{number + 2}"] = workers(f"w{number + 2}")
+        kill_in_turn(workers, kills=KILLS, each=6, random=random)
 
-        wait_for(all_ended, "the end of all")
         assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"completed"}
         came_to = {f"{order.pk} {'paid' if order.paid else 'unpaid'}" for order in orders}
         assert sorted(Effect.objects.values_list("name", flat=True)) == sorted(came_to)

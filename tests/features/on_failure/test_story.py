@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import timedelta
 from random import Random
 
@@ -10,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from tests.features.on_failure.failing.timelines import FailingCase
-from tests.processes import kill, let_be_dead, wait_for
+from tests.processes import kill_in_turn
 from tests.testapp.models import Effect, Order
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
@@ -28,10 +27,6 @@ def _known():
         yield
 
 
-def all_ended():
-    return not ScheduledTask.objects.open().exists()
-
-
 class TestWorkersThatAreKilled:
     def test_tell_of_each_failure_once(self, tmp_path, workers):
         at, random = timezone.now() - timedelta(minutes=1), Random(7)  # noqa: S311 (the same each time)
@@ -39,16 +34,8 @@ class TestWorkersThatAreKilled:
             schedule("failing_case.work", Order.objects.create(), at=at + timedelta(milliseconds=number)).task
             for number in range(TASKS)
         ]
-        alive = {name: workers(name) for name in ("w0", "w1")}
-        for number in range(KILLS):
-            wait_for(lambda least=6 * number: Effect.objects.count() > least or all_ended(), "some work")
-            time.sleep(random.uniform(0, 0.1))
-            name = random.choice(sorted(alive))
-            kill(alive.pop(name))
-            let_be_dead(worker__startswith=f"{name}:")
-            alive[f"w{number + 2}"] = workers(f"w{number + 2}")
+        kill_in_turn(workers, kills=KILLS, each=6, random=random)
 
-        wait_for(all_ended, "the end of all")
         tasks = ScheduledTask.objects
         ids = sorted(str(task.pk) for task in failing)
         assert set(tasks.filter(task_key="failing_case.work").values_list("state", flat=True)) == {"discarded"}

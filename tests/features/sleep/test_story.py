@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from datetime import timedelta
 from random import Random
@@ -11,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from tests.features.sleep.naps.timelines import NAP, NapCase
-from tests.processes import kill, let_be_dead, wait_for
+from tests.processes import kill_in_turn
 from tests.testapp.models import Effect, Order
 from timeline.models import ScheduledTask, StepRecord
 from timeline.shortcuts import schedule
@@ -29,25 +28,13 @@ def _known():
         yield
 
 
-def all_ended():
-    return not ScheduledTask.objects.open().exists()
-
-
 class TestWorkersThatAreKilled:
     def test_lose_no_sleeper_and_wake_none_twice_or_early(self, tmp_path, workers):
         at, random = timezone.now() - timedelta(minutes=1), Random(7)  # noqa: S311 (the same each time)
         for number in range(TASKS):
             schedule("nap_case.work", Order.objects.create(), at=at + timedelta(milliseconds=number))
-        alive = {name: workers(name) for name in ("w0", "w1")}
-        for number in range(KILLS):
-            wait_for(lambda least=12 * number: Effect.objects.count() > least or all_ended(), "some work")
-            time.sleep(random.uniform(0, 0.1))
-            name = random.choice(sorted(alive))
-            kill(alive.pop(name))
-            let_be_dead(worker__startswith=f"{name}:")
-            alive[f"w{number + 2}"] = workers(f"w{number + 2}")
+        kill_in_turn(workers, kills=KILLS, each=12, random=random)
 
-        wait_for(all_ended, "the end of all")
         assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"completed"}
         assert set(Counter(Effect.objects.values_list("name", flat=True)).values()) == {1}
         assert Effect.objects.count() == 2 * TASKS
