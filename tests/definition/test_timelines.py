@@ -227,7 +227,9 @@ class TestInstance:
 
     @pytest.mark.parametrize("name", sorted(RESERVED))
     def test_says_of_each_part_that_was_not_how_to_give_it(self, name):
-        with pytest.raises(TimelineError, match=rf"self\.{name} is there while a task runs.*Trial\({name}=…\)"):
+        when = "in a step: a method with @step" if name == "step" else "while a task runs"
+
+        with pytest.raises(TimelineError, match=rf"self\.{name} is there {when}.*Trial\({name}=…\)"):
             getattr(Trial(), name)
 
     @pytest.mark.parametrize(("name", "value"), [("run", None), ("event", None), ("lost", False)])

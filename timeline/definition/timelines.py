@@ -353,8 +353,9 @@ class Timeline:
 
     def _given(self, name: str) -> Any:
         if name not in self._context:
+            when = "in a step: a method with @step, which the handler calls" if name == "step" else "while a task runs"
             raise TimelineError(
-                f"self.{name} is there while a task runs. In a unit test give it: {type(self).__name__}({name}=…)."
+                f"self.{name} is there {when}. In a unit test give it: {type(self).__name__}({name}=…)."
             )
         return self._context[name]
 
