@@ -138,7 +138,7 @@ class Registry:
         definition = self._definitions.get(timeline)
         task = definition.tasks.get(name) if definition is not None else None
         if definition is None or task is None:
-            return "", ""
+            return ("" if definition is None else definition.cls._title_of(name)), ""
         return (definition.title_of(task.when.tells), "") if task.is_timer and task.when else (task.title, task.doc)
 
     def titled(self, task_key: str) -> str:

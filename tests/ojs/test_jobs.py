@@ -12,11 +12,13 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.rows import NOW, make_task
 from timeline.checks.declared import check_rows
+from timeline.clocks import story_time
 from timeline.dispatch.claim import claim
 from timeline.features.plans.differ import rows_of_nobody
 from timeline.models import LogEntry, ScheduledTask
 from timeline.ojs.kinds import key_of
 from timeline.reading.diagnosis import undefined_among
+from timeline.registry import registry
 from timeline.shortcuts import explain
 from timeline.timing import LATEST
 
@@ -292,6 +294,23 @@ class TestKinds:
         assert rows_of_nobody(using="default") == {}
         assert undefined_among(["ojs.email__send"], "default") == []
         assert "workers outside" in str(explain(ScheduledTask.objects.get(pk=job["id"])))
+
+    def test_say_whose_worker_is_missing(self, server):
+        job = server.enqueue(queue="mail")
+        server.later(hours=1)
+
+        with story_time(lambda: server.now):
+            told = str(explain(ScheduledTask.objects.get(pk=job["id"])))
+
+        assert "It is overdue: does a worker outside fetch from its queue, mail?" in told
+        assert "definition" not in told
+
+    @pytest.mark.parametrize(
+        ("job_type", "title"),
+        [("email.send", "email.send"), ("a_b.c", "a_b.c"), ("E-Mail", "")],
+    )
+    def test_are_called_as_their_types(self, server, job_type, title):
+        assert registry.told(key_of(job_type)) == (title, "")
 
     @pytest.mark.parametrize(
         ("name", "key"),

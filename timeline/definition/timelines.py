@@ -170,6 +170,11 @@ class Timeline:
         return ""
 
     @classmethod
+    def _title_of(cls, name: str) -> str:  # noqa: ARG003 (for others)
+        """What people call a task of it that it does not declare; empty: it has no title."""
+        return ""
+
+    @classmethod
     def _when_lost(cls, write: Any, *, now: datetime) -> Any:  # noqa: ARG003 (for others)
         """What becomes of a lost attempt of one of its tasks, given what the rescuer would write."""
         return write

@@ -16,6 +16,7 @@ from timeline.definition.names import MAX_NAME
 NAME: Final = "ojs"
 BEGINNING: Final = f"{NAME}."
 _DIGITS: Final = 8
+_MADE: Final = re.compile(rf"_[0-9a-f]{{{_DIGITS}}}$")  # The end of a key that does not say the type.
 _PLAIN: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*(\.[a-z][a-z0-9]*(_[a-z0-9]+)*)*", re.ASCII)
 
 
@@ -24,6 +25,10 @@ class Jobs(Timeline, abstract=True):
 
     name = NAME
     _elsewhere = True
+
+    @classmethod
+    def _title_of(cls, name: str) -> str:
+        return "" if _MADE.search(name) else name.replace("__", ".")
 
     @classmethod
     def _when_lost(cls, write: Any, *, now: datetime) -> Any:

@@ -201,9 +201,10 @@ def _schedule(task: ScheduledTask, first: datetime) -> str:
 
 
 def _is_defined(task_key: str) -> bool:
+    """Whether a worker of ours, or of others, may run it."""
     with suppress(UnknownTask):
         return bool(registry.task(task_key))
-    return False
+    return registry.is_elsewhere(task_key)
 
 
 def _rule(task: ScheduledTask) -> str:
@@ -366,7 +367,14 @@ def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) 
     else:
         yield _("Its time has come; the next poll takes it.")
     is_late = task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now
-    if is_late and not is_held and _could_be_claimed(task, using):
+    if is_late and not is_held:
+        yield from _who_is_missing(task, using)
+
+
+def _who_is_missing(task: ScheduledTask, using: str) -> Iterator[str]:
+    if registry.is_elsewhere(task.task_key):
+        yield _("It is overdue: does a worker outside fetch from its queue, %(queue)s?") % {"queue": task.queue}
+    elif _could_be_claimed(task, using):
         yield _("It is overdue: is a worker running?")
 
 
