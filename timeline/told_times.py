@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
+from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext as _
 
 _MARK: Final = "\x1f"  # Around what is left out unless times are told apart.
@@ -73,3 +74,12 @@ def how_long(seconds: float) -> str:
     if seconds < 1:
         return _("%(number)d ms") % {"number": round(seconds * 1000)}
     return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))
+
+
+def from_now(at: datetime, now: datetime) -> str:
+    """Say how far a moment is: "in 4 minutes", "3 days ago"."""
+    if abs(at - now) < timedelta(minutes=1):
+        return _("in less than a minute") if at > now else _("just now")
+    if at > now:
+        return _("in %(span)s") % {"span": timeuntil(at, now)}
+    return _("%(span)s ago") % {"span": timesince(at, now)}

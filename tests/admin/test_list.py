@@ -15,7 +15,7 @@ from tests.admin.conftest import ALL, ENTITY, LIST, detail, text_of
 from tests.asking import sample
 from tests.testapp.models import Order
 from timeline.admin import task_list
-from timeline.admin.state_words import REASONS, state_of, state_titles
+from timeline.admin.references import REASONS, state_of, state_titles
 from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import emit, hold, leave, start

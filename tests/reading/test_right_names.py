@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timeline.reading.right_names import right_in_words
+from timeline.reading.guard_words import right_in_words
 
 
 class TestRightInWords:

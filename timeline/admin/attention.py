@@ -16,8 +16,7 @@ from timeline.admin.bar import MOST as MOST_COUNTED
 from timeline.admin.bar import counts_kept, endpoints_at, sees_all_runs, sees_endpoints, told
 from timeline.admin.before_again import Whom, first_of, whom
 from timeline.admin.pages import Pages, is_unpolled, policy_of
-from timeline.admin.references import Called, Named, called, load_to_name, named
-from timeline.admin.state_words import REASONS
+from timeline.admin.references import REASONS, Called, Named, called, load_to_name, named
 from timeline.admin.subject import Reader
 from timeline.dialects import dialect_of
 from timeline.features.holds.reading import told_hold

@@ -28,9 +28,8 @@ from timeline.features.bulk_actions.pages import begin_from, bulk_id_of  # of bu
 from timeline.lifecycle import Reason
 from timeline.operations.redrive import redrive_those
 from timeline.policy import Action, TimelinePolicy
-from timeline.reading.dead_letters import Cause, causes_of, dead_letters, in_retry
+from timeline.reading.dead_letters import Cause, RunAgain, causes_of, dead_letters, fixed_since, in_retry, run_again
 from timeline.reading.reason_texts import recall
-from timeline.reading.run_again import RunAgain, fixed_since, run_again
 
 if TYPE_CHECKING:
     from timeline.admin.before_again import Fates

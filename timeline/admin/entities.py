@@ -29,10 +29,10 @@ from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, Sco
 from timeline.reading.explanation import standing
 from timeline.reading.in_the_way import asks_in_the_way, in_the_way
 from timeline.reading.reason_texts import keep_said, with_said
-from timeline.reading.spans import from_now
 from timeline.registry import registry
 from timeline.store.multi_query import Words, gather_now
 from timeline.timing import EARLIEST, LATEST
+from timeline.told_times import from_now
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

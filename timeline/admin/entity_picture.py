@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from timeline.reading.spans import from_now
+from timeline.told_times import from_now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

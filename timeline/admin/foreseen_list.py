@@ -12,7 +12,7 @@ from timeline.admin.subject import Reader, sees
 from timeline.models import TimelineRun
 from timeline.reading.inventory import times_by_the_clock
 from timeline.reading.outlook import foreseen_of
-from timeline.reading.spans import from_now
+from timeline.told_times import from_now
 
 if TYPE_CHECKING:
     from timeline.admin.list_query import Question

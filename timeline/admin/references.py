@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 from django.contrib.admin.utils import quote
@@ -14,12 +14,15 @@ from django.db import router
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
-from django.utils.translation import pgettext
+from django.utils.translation import gettext, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import UnknownTask
+from timeline.lifecycle import ReasonCode, State
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import Entities, load_entities
 from timeline.payloads import clip
+from timeline.reading.dead_letters import FAILURES
 from timeline.registry import registry
 from timeline.store.changes import MAX_ACTOR
 
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
     from django.db.models import Model
     from django.http import HttpRequest
+    from django_stubs_ext import StrPromise
 
+    from timeline.models import ScheduledTask
     from timeline.policy import User
-
 
 LONG = 20  # Letters of a task key that has room on one line wherever it stands.
 KINDS = 4  # Names are looked up for so many kinds of entities on a page, one query each; the rest go by label and id.
@@ -115,3 +119,58 @@ def breakable(task_key: str) -> str:
     if len(task_key) <= LONG:
         return task_key
     return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in re.split(r"(?<=[._#])", task_key)))
+
+
+FAILED_FOR_GOOD: Final = pgettext_lazy("timeline", "failed for good")
+WILL_TRY_AGAIN: Final = pgettext_lazy("timeline", "will try again")
+
+REASONS: Final[dict[ReasonCode, StrPromise]] = {
+    ReasonCode.ERROR: _("an error"),
+    ReasonCode.TIMEOUT: _("it took too long"),
+    ReasonCode.WORKER_LOST: _("its worker was lost"),
+    ReasonCode.IN_DOUBT: _("a step is in doubt"),
+    ReasonCode.DEFINITION: _("its code changed"),
+    ReasonCode.OPERATOR: _("somebody decided so"),
+    ReasonCode.HANDLER: _("its handler decided so"),
+    ReasonCode.GUARD: _("its condition said no"),
+    ReasonCode.EXIT: _("an exit ended its run"),
+    ReasonCode.RUN_ENDED: _("nothing else was left of its run"),
+    ReasonCode.STATE: _("its machine left the state"),
+    ReasonCode.THEN: _("it moved its machine"),
+    ReasonCode.PREDECESSOR: _("what it follows did not complete"),
+    ReasonCode.SUPERSEDED: _("it is planned otherwise now"),
+    ReasonCode.MOVED: _("it was moved"),
+    ReasonCode.EXPIRED: _("it was too late"),
+    ReasonCode.ENTITY_GONE: _("what it is about is gone"),
+    ReasonCode.UNTIL: _("its series has ended"),
+    ReasonCode.OVERLAP: _("the run before was still open"),
+    ReasonCode.WAITING: _("it waits for an event, or sleeps"),
+    ReasonCode.EVENT: _("an event woke it"),
+    ReasonCode.HOLD: _("it was on hold"),
+    ReasonCode.RETRY_AFTER: _("it asked to be tried later"),
+    ReasonCode.RELEASED: _("its worker stopped before it began"),
+    ReasonCode.SHADOW: _("its timeline is in shadow"),
+    ReasonCode.DONE: _("it was done"),
+}
+
+
+def state_of(task: ScheduledTask) -> str:
+    """The state of a task, in words."""
+    if task.state == State.DISCARDED:
+        return str(FAILED_FOR_GOOD)
+    if task.state == State.COMPLETED and (failed := task.failures + task.lost):
+        if failed == 1:
+            return gettext("completed at the second try")
+        return gettext("completed at try %(number)s") % {"number": failed + 1}
+    if task.state == State.RETRYABLE:
+        return str(WILL_TRY_AGAIN if task.reason_code in FAILURES else pgettext_lazy("timeline", "rests"))
+    return str(State(task.state).label)
+
+
+def state_titles() -> dict[str, str]:
+    """States as the filter offers them: where the words differ, with the state's own name."""
+    said = {
+        State.RETRYABLE: pgettext_lazy("timeline", "will try again, or rests"),
+        State.DISCARDED: FAILED_FOR_GOOD,
+    }
+    return {state.value: f"{said[state]} ({state.value})" if state in said else str(state.label) for state in State}

@@ -14,16 +14,15 @@ from django.utils.translation import pgettext
 
 from timeline.admin.list_query import ALL, ENDED, OPEN_ONES, OVERDUE, Key, PayloadValue, Question, in_bands, is_overdue
 from timeline.admin.outcomes import TaskOutcome
-from timeline.admin.references import Called, Named, called, names_of
-from timeline.admin.state_words import REASONS, state_of, state_titles
+from timeline.admin.references import REASONS, Called, Named, called, names_of, state_of, state_titles
 from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
 from timeline.lifecycle import ReasonCode
 from timeline.models.payload_text import PayloadText
+from timeline.reading.dead_letters import fixed_since
 from timeline.reading.explanation import standing
 from timeline.reading.in_the_way import in_the_way
 from timeline.reading.reason_texts import recall
-from timeline.reading.run_again import fixed_since
 from timeline.reading.tallies import Amount
 from timeline.registry import registry
 from timeline.store.earliest import FirstAsked, first_page

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
-from timeline.admin.state_words import FAILED_FOR_GOOD
+from timeline.admin.references import FAILED_FOR_GOOD
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry
 from timeline.reading.reason_texts import retold, told_reason

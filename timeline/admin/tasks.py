@@ -36,7 +36,7 @@ from timeline.admin.task_page import place_in_log, telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
 from timeline.features.machines.lines import with_buttons
-from timeline.features.on_failure.reading import failure_of  # of on_failure
+from timeline.features.on_failure.store import failure_of  # of on_failure
 from timeline.features.steps.pages import parts_of, stepping
 from timeline.features.steps.reading import steps_of_task
 from timeline.features.waits.reading import wait_of
@@ -46,10 +46,10 @@ from timeline.live.versions import EVERYTHING, EverythingAndWorkers, OneEntity, 
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
+from timeline.reading.dead_letters import fixed_since
 from timeline.reading.in_the_way import asks_in_the_way
 from timeline.reading.log_parts import asked_of_log, log_part
 from timeline.reading.outlook import foreseen_of
-from timeline.reading.run_again import fixed_since
 from timeline.registry import registry
 
 if TYPE_CHECKING:

@@ -25,14 +25,13 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.models import Hold, ScheduledTask, Scope, TimelineRun
 from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
-from timeline.reading.last_runs import LastRun, last_runs
 from timeline.reading.picture_shapes import Chip
-from timeline.reading.spans import from_now
-from timeline.reading.tallies import tallies
+from timeline.reading.tallies import LastRun, last_runs, tallies
 from timeline.reading.timeline_pictures import starts_of, timeline_picture
 from timeline.registry import registry
 from timeline.store.bounded_counts import counted_apart
 from timeline.store.multi_query import Words
+from timeline.told_times import from_now
 
 if TYPE_CHECKING:
     from timeline.definition import Definition

@@ -14,10 +14,16 @@ from django.db.models import Q
 from timeline.definition.check_tasks import beside_problems, key_problems
 from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.handlers import Task
-from timeline.definition.names import MAX_NAME, attribute_problems, is_name, refuse_keywords, without_quotes
+from timeline.definition.names import (
+    MAX_NAME,
+    attribute_problems,
+    is_name,
+    problems_of_titles,
+    refuse_keywords,
+    without_quotes,
+)
 from timeline.definition.retry import Retry
 from timeline.definition.starts import Created
-from timeline.definition.titles import problems_of_titles
 from timeline.exceptions import DefinitionError
 from timeline.features.steps.declaration import Step
 from timeline.hooks import rules

@@ -25,8 +25,7 @@ from typing import (
 from django.db.models import Q
 from django.utils.translation import gettext as _
 
-from timeline.definition.declared_once import check_method_once
-from timeline.definition.names import first_paragraph, refuse_keywords
+from timeline.definition.names import check_method_once, first_paragraph, refuse_keywords
 from timeline.definition.retry import Retry
 from timeline.hooks import rules
 

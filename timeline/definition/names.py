@@ -1,22 +1,25 @@
-"""How names and titles may be written; and keywords and attributes that nothing has, with those that are meant."""
+"""How names and titles may be written, that nothing is declared twice, and which names are meant by those that nothing has."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from importlib.machinery import ModuleSpec
 from inspect import cleandoc
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from django.utils.functional import Promise
 
 from timeline.exceptions import DefinitionError
 from timeline.hooks import feature_of_option
+from timeline.payloads import as_text
 from timeline.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
     from timeline.timing import When
-
 
 Problem = tuple[str, str]
 MAX_NAME: Final = 50
@@ -104,3 +107,75 @@ def _is_line(text: object) -> bool:
 def first_paragraph(of: Any) -> str:
     """The first paragraph of a docstring of its own, in one line; what stands in double backticks stands there without them."""
     return " ".join(cleandoc(of.__doc__ or "").partition("\n\n")[0].replace("``", "").split())
+
+
+def read_titles(declared: Any) -> Any:
+    """Name → title, with names as plain text; what is no dict stays as it is, and is refused by ``problems_of_titles``."""
+    if not isinstance(declared, Mapping):
+        return declared
+    return {as_text(name) if isinstance(name, str) else name: title for name, title in declared.items()}
+
+
+def problems_of_titles(definition: Definition) -> Iterator[tuple[str, str]]:
+    """List what is wrong with the titles of a timeline, as (problem, remedy)."""
+    titles: object = definition.titles
+    if not isinstance(titles, Mapping):
+        yield f"has titles = {titles!a:.60}.", 'Use a dict: {"payment.configured": _("the customer paid")}.'
+        return
+    is_own = "titles" in vars(definition.cls)  # What is inherited may name what only its base has.
+    guards = [guard for task in definition.tasks.values() for guard in task.guards.values()]
+    conditions = {name for guard in guards if (name := getattr(guard, "__name__", ""))}
+    known = {*definition.events, *definition.exits.values(), *definition.states, *conditions}
+    for name, title in titles.items():
+        if is_own and name not in known:
+            remedy = "Name an event, a state, an exit or a condition of it; a task has its title in @task(title=…)."
+            yield (
+                f"has a title for {name!a:.60}, which it does not have.",
+                did_you_mean(name, known, otherwise=remedy),
+            )
+        for problem, remedy in title_problems(title):
+            yield f"{problem.rstrip('.')} for {name!r}.", remedy
+
+
+_declared: Final[dict[tuple[str, str], ModuleSpec]] = {}  # Module and class → the import that declared it.
+
+
+def check_class_once(cls: type) -> None:
+    """
+    Refuse a second class of one name in a module (``DefinitionError``): it would take the place of the first.
+
+    Only an import's own lines can declare a name twice. A reload is another import; shells and doctests import nothing.
+    """
+    module = sys.modules.get(cls.__module__)
+    spec = getattr(module, "__spec__", None)
+    if module is None or spec is None or not getattr(spec, "_initializing", False):
+        return
+    frame = _frame_of(cls.__module__, sys._getframe(1))
+    if frame is None or frame.f_globals is not vars(module) or frame.f_code.co_name != "<module>":
+        return
+    key = (cls.__module__, cls.__qualname__)
+    if _declared.get(key) is spec:
+        problem = f"is declared twice in {cls.__module__}: the second would take the place of the first."
+        raise DefinitionError(cls.__name__, problem, "Give one of them another name.")
+    _declared[key] = spec
+
+
+def _frame_of(module: str, frame: FrameType | None) -> FrameType | None:
+    """The innermost frame that runs code of the module."""
+    while frame is not None and frame.f_globals.get("__name__") != module:
+        frame = frame.f_back
+    return frame
+
+
+def check_method_once(method: Callable[..., Any]) -> None:
+    """Refuse a second task or step of one name in a class (``DefinitionError``); at the decorator."""
+    name, own = getattr(method, "__name__", ""), __name__.partition(".")[0]
+    body: FrameType | None = sys._getframe(1)
+    while body is not None and str(body.f_globals.get("__name__")).partition(".")[0] == own:
+        body = body.f_back
+    given = body.f_locals if body is not None else {}
+    home, known = str(given.get("__qualname__", "")), given.get(name)
+    is_here = home and getattr(method, "__qualname__", "") == f"{home}.{name}"
+    if is_here and hasattr(known, "method") and hasattr(known, "options"):
+        problem = "is declared twice: the second would take the place of the first."
+        raise DefinitionError(home.rpartition(".")[2], problem, "Give one of them another name.", name)

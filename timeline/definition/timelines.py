@@ -11,12 +11,10 @@ from django.db.models import Model, QuerySet
 
 from timeline.definition.check_timelines import NAMED, check_names, check_shape
 from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
-from timeline.definition.declared_once import check_class_once
 from timeline.definition.definitions import Definition
 from timeline.definition.handlers import Task
-from timeline.definition.names import MAX_NAME, is_name, keyword_problems, snake
+from timeline.definition.names import MAX_NAME, check_class_once, is_name, keyword_problems, read_titles, snake
 from timeline.definition.starts import AfterRun, Created
-from timeline.definition.titles import read_titles
 from timeline.exceptions import DefinitionError, TimelineError
 from timeline.features.recurring.declaration import Recurring
 from timeline.features.steps.batches import Batches, check_step, each, each_async

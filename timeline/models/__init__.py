@@ -5,10 +5,9 @@ from timeline.models.decisions import Admission, Hold, Opening, Scope, Then
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event, Wake
 from timeline.models.kin import exact_ref
-from timeline.models.machine_rows import Edge, RunEntry
+from timeline.models.machine_rows import Edge, RunEntry, Taking
 from timeline.models.run import TimelineRun
 from timeline.models.state_field import StateField, known_states
-from timeline.models.taking import Taking
 from timeline.models.task import ScheduledTask
 from timeline.models.task_records import LogEntry, StepKind, StepRecord
 from timeline.models.upkeep import Answer, Figure, Identity, Pace, RollUp, Sign, Sweep, Total

@@ -1,4 +1,4 @@
-"""Machines: ``Edge``, the moves that the database allows; ``RunEntry``, those of a run."""
+"""Machines: the moves that the database allows, those that were made, and who has taken what waits for people."""
 
 from __future__ import annotations
 
@@ -61,3 +61,32 @@ class RunEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.from_state} → {self.to_state}"
+
+
+MAX_HOLDER: Final = 150
+
+
+class Taking(models.Model):
+    """
+    Somebody has taken a run or a task that waits for people, or was given it. The last row of an ``item`` and ``visit`` counts.
+
+    Rows are only added. ``item``: id of the run or the task; the database has no foreign key here, so that it is deleted by
+    processes that do not know this table. ``visit``: the run's ``moves``; 0 for a task. So what was answered is nobody's any
+    more. ``actor``: who took it or handed it over. ``at`` is story time.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    item = models.UUIDField()
+    visit = models.IntegerField()
+    seq = models.IntegerField()
+    holder = models.CharField(max_length=MAX_HOLDER)
+    actor = models.CharField(max_length=150, blank=True, default="")
+    at = models.DateTimeField()
+
+    class Meta:
+        db_table = "timeline_taking"
+        constraints = [models.UniqueConstraint(fields=["item", "visit", "seq"], name="timeline_taking_seq")]
+        indexes = [models.Index(fields=["holder", "id"], name="timeline_taking_holder")]
+
+    def __str__(self) -> str:
+        return f"{self.item}: {self.holder}"

@@ -1,10 +1,12 @@
-"""Guards in words: what people call the condition of a task, of which rows have only the name that it has in code."""
+"""Guards and permissions in words: what people call the condition of a task, and what Django calls a permission."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from django.apps import apps
+from django.contrib.auth import get_permission_codename
 from django.db.models import Q
 from django.utils.translation import pgettext_lazy
 
@@ -12,7 +14,6 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
     from timeline.definition import Definition
-
 
 _OPTIONS: Final[Mapping[str, StrPromise]] = {
     "unless": pgettext_lazy("timeline", "unless %(condition)s"),
@@ -46,3 +47,23 @@ def _in_words(definition: Definition | None, option: str, name: str, *, with_nam
     if title and with_name:
         said = f"{title} ({name})"
     return str(_OPTIONS[option]) % {"condition": said}
+
+
+def right_in_words(permission: str) -> str:
+    """``portal.resolve_booking`` → *Can resolve bookings*, as the models of the app have it; of others the dotted name."""
+    label, _dot, codename = permission.partition(".")
+    if label not in apps.app_configs:
+        return permission
+    named = (name for meta in _metas(label) for known, name in _named(meta) if known == codename)
+    return next(named, permission)
+
+
+def _metas(label: str) -> Iterator[Any]:
+    return (model._meta for model in apps.get_app_config(label).get_models())
+
+
+def _named(meta: Any) -> Iterator[tuple[str, str]]:
+    """Each permission of a model with its name: those that it declares, and Django's own, as Django names them."""
+    yield from ((codename, str(name)) for codename, name in meta.permissions)
+    for action in meta.default_permissions:
+        yield get_permission_codename(action, meta), f"Can {action} {meta.verbose_name_raw}"

@@ -9,7 +9,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
-from timeline.reading.spans import from_now
+from timeline.told_times import from_now
 
 register = Library()
 

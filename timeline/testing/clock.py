@@ -26,8 +26,7 @@ from timeline.models import Hold, ScheduledTask
 from timeline.registry import registry
 from timeline.store.poll_queries import sign
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
-from timeline.testing.present import present_test, running
-from timeline.testing.scope import AheadInTest, ClockScope, autostart
+from timeline.testing.scope import AheadInTest, ClockScope, autostart, present_test, running
 from timeline.timing import check_time, offset_of
 from timeline.timing.keywords import known_units
 

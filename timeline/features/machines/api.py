@@ -20,8 +20,7 @@ from timeline.definition import IGNORE, STAY, Definition
 from timeline.features.machines.choices import targets_of
 from timeline.features.machines.takes import Item, find_item, hand_over, may_answer, take
 from timeline.models import EntityRef, TimelineRun
-from timeline.models.machine_rows import RunEntry
-from timeline.models.taking import MAX_HOLDER
+from timeline.models.machine_rows import MAX_HOLDER, RunEntry
 from timeline.registry import registry
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from timeline.admin.subject import Reader
 from timeline.features.machines.people import Asking, whys_asked, whys_read
 from timeline.features.machines.takes import Item, item_of, takings_asked, takings_read
 from timeline.policy import APPROVALS
-from timeline.reading.right_names import right_in_words
+from timeline.reading.guard_words import right_in_words
 from timeline.registry import registry
 from timeline.store.multi_query import gather
 

@@ -32,7 +32,7 @@ from timeline.features.waits.reading import Undecided
 from timeline.lifecycle import ReasonCode
 from timeline.models import EntityRef, TimelineRun
 from timeline.models.entities import load_entities
-from timeline.models.taking import MAX_HOLDER
+from timeline.models.machine_rows import MAX_HOLDER
 from timeline.operations.emit import Emission, emit
 from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST

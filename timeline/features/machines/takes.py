@@ -16,7 +16,7 @@ from timeline.exceptions import AlreadyTaken, InvalidInput
 from timeline.features.machines.people import Asking, first_due
 from timeline.features.waits.reading import Undecided
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.taking import Taking
+from timeline.models.machine_rows import Taking
 from timeline.policy import Action
 from timeline.store.transactions import atomic
 

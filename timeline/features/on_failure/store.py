@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
+
+from django.utils.translation import gettext as _
 
 from timeline.definition import Definition, Task
 from timeline.exceptions import UnknownTask, WorkerLost
 from timeline.features.on_failure.declaration import FAILED, MAX_MESSAGE, handler_of
-from timeline.lifecycle import ReasonCode
+from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.store.new_rows import columns_of, create_missing, options_of, state_at
+from timeline.timing import told_time
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
 
 
 def write_handlers(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> None:
@@ -96,3 +102,46 @@ def failed_before(task: ScheduledTask) -> UUID | None:
     with suppress(ValueError):
         return UUID(task.occurrence)
     return None
+
+
+class Failure(NamedTuple):
+    """Of a row of a handler, the task that has failed; of a task that has failed, the row of its handler. None: none."""
+
+    failed: ScheduledTask | None
+    handler: ScheduledTask | None
+
+
+def failure_of(task: ScheduledTask, visible: ScheduledTaskQuerySet) -> Failure:
+    """What a page of a task links, of what the reader may see. No query for a task that has to do with no failure."""
+    failed, row = failed_before(task), None
+    if task.state == State.DISCARDED:
+        row = row_after(task, using=visible.db)
+    return Failure(
+        failed=None if failed is None else visible.filter(pk=failed).first(),
+        handler=None if row is None else visible.filter(pk=row.pk).first(),
+    )
+
+
+def told_failure(task: ScheduledTask, *, using: str) -> Iterator[str]:
+    """Say what came of a failure. One statement, or two, if its task has ``on_failure``."""
+    if (failed := failed_before(task)) is not None:
+        yield _("It runs because the task %(id)s has failed for good.") % {"id": failed}
+    if handler_for(task) is None:
+        return
+    if task.state == State.DISCARDED:
+        yield from _ending(task, _("As it failed, %(task)s got the row %(id)s: %(state)s, due on %(at)s."), using)
+    if task.previous_id is not None:
+        before = ScheduledTask.objects.using(using).filter(pk=task.previous_id, state=State.DISCARDED).first()
+        if before is not None:
+            said = _("As the revision before it failed, %(task)s got the row %(id)s: %(state)s, due on %(at)s.")
+            yield from _ending(before, said, using)
+
+
+def _ending(failed: ScheduledTask, said: str, using: str) -> Iterator[str]:
+    if (row := row_after(failed, using=using)) is not None:
+        yield said % {
+            "task": registry.titled(row.task_key),
+            "id": row.pk,
+            "state": State(row.state).label,
+            "at": told_time(row.scheduled_at),
+        }

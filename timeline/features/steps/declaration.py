@@ -20,9 +20,8 @@ from django.db.models import Model
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from timeline.definition.declared_once import check_method_once
 from timeline.definition.handlers import Task
-from timeline.definition.names import refuse_keywords
+from timeline.definition.names import check_method_once, refuse_keywords
 from timeline.exceptions import InvalidInput
 from timeline.payloads import check_text
 

@@ -17,8 +17,8 @@ from timeline.exceptions import UnknownTask
 from timeline.features.waits.store import Wait, causes_of, declared_wait, first_met, met_among, open_wait
 from timeline.lifecycle import WAITING, ReasonCode
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask
+from timeline.reading.guard_words import right_in_words
 from timeline.reading.in_the_way import in_the_way
-from timeline.reading.right_names import right_in_words
 from timeline.registry import registry
 from timeline.timing import Approval, When, told_time
 
