@@ -11,7 +11,7 @@ from django.db.models.expressions import RawSQL
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, LessThan
 
 import timeline.ids
-from timeline.models.columns import EarliestOf, IsSet, LatestOf, OneOf
+from timeline.conditions import EarliestOf, IsSet, LatestOf, OneOf
 
 _STATES = [
     ("scheduled", "scheduled"),

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models
-from django.db.models import BooleanField, F, Field, Func, Manager, Model, Q, Transform
-from django.db.models.functions import Coalesce, Greatest, Least
-from django.db.models.lookups import Exact, GreaterThanOrEqual, In, LessThan
+from django.db.models import F, Field, Manager, Model, Q
+from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 from django.db.models.query_utils import DeferredAttribute
 from django.db.models.signals import post_init, pre_init
 
+from timeline.conditions import EarliestOf, IsSet, LatestOf, OneOf
 from timeline.lifecycle import State
 from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.timing import EARLIEST, LATEST
@@ -95,38 +95,3 @@ def plain_column(model: type[Model], name: str, *kinds: type[Field[Any, Any]]) -
     if type(field) not in kinds or not isinstance(field, Field) or hasattr(field, "from_db_value"):
         return None
     return field if type(getattr_static(model, name, None)) is DeferredAttribute else None
-
-
-class OneOf(In):
-    """Whether a text is one of several words of ours: on PostgreSQL with these as one array, which is kept as it is."""
-
-    def as_postgresql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
-        """Write it."""
-        text, parameters = self.process_lhs(compiler, connection)
-        return f"{text} = ANY (%s::varchar[])", [*parameters, "{" + ",".join(self.rhs) + "}"]
-
-
-class IsSet(Transform):
-    """Whether a column is not NULL. It can be compared with something, and be asked of a value, which ``IsNull`` cannot."""
-
-    template = "(%(expressions)s IS NOT NULL)"
-    output_field = BooleanField()
-
-
-class _SkipsNull(Func):
-    """As PostgreSQL has it: of what is NULL, the first stands in."""
-
-    def as_sqlite(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        """Write it."""
-        first, *others = self.get_source_expressions()
-        whole = self.copy()
-        whole.set_source_expressions([first, *(Coalesce(other, first) for other in others)])
-        return super(_SkipsNull, whole).as_sqlite(compiler, connection, **context)
-
-
-class EarliestOf(_SkipsNull, Least):
-    """The first of several dates; the first one named is never NULL."""
-
-
-class LatestOf(_SkipsNull, Greatest):
-    """The last of several dates; the first one named is never NULL."""

@@ -12,12 +12,13 @@ from django.db.models.functions import Cast
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import MachineTime
+from timeline.conditions import OneOf
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.exceptions import TimelineDeprecationWarning
 from timeline.ids import uuid7
 from timeline.lifecycle import AT_REST, FINAL, LEASED, OPEN, WAITING, ReasonCode, State
-from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, OneOf, all_in_range, is_set_if
+from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, all_in_range, is_set_if
 from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.models.event import Event
 from timeline.models.first_rows import in_states
