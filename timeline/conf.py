@@ -154,8 +154,8 @@ def get_settings() -> Settings:
 
 def called_otherwise(setting: str, known: Collection[str]) -> list[str]:
     """
-    Names of settings that are called almost like ``setting``, and hold what that would (``known``): nobody reads them. Those called
-    after an installed app, such as ``TIMELINE_OJS``, are that app's.
+    Names of settings that are called almost like ``setting``, and hold what that would (``known``): nobody reads them. Those
+    called after an installed app, such as ``TIMELINE_OJS``, are that app's.
     """
     read = {setting, *(config.label.upper() for config in apps.get_app_configs())}
     alike = [name for name in dir(settings) if name.isupper() and name not in read and near(name, [setting])]

@@ -1,6 +1,6 @@
 """
-Code that knows nothing of timelines: a function of Django's tasks, and jobs that a worker in Node takes over HTTP. Only where the
-demo has made a key for such workers, ``JOBS_KEY``.
+Code that knows nothing of timelines: a function of Django's tasks, and jobs that a worker in Node takes over HTTP. Only where
+the demo has made a key for such workers, ``JOBS_KEY``: the apps that they need are installed then.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 from datetime import datetime
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -52,16 +53,11 @@ def worker_of(request: HttpRequest) -> User | None:
 
 def export(user: User) -> UUID:
     """Enqueue a function of Django's tasks; give the id of its row."""
-    from project.demo.tasks import export_account  # Where the story needs it, its framework is there.
-
-    return UUID(export_account.enqueue(user.pk).id)
+    return UUID(import_module("project.demo.tasks").export_account.enqueue(user.pk).id)
 
 
 def put(*, now: datetime) -> UUID:
     """Make a job for a worker in Node, each about another price; give the id of its row."""
-    from timeline.ojs.envelope import read_job
-    from timeline.ojs.jobs import enqueue
-
     price = _PRICES[_jobs().count() % len(_PRICES)]
     told = {
         "type": "price.tell",
@@ -69,8 +65,9 @@ def put(*, now: datetime) -> UUID:
         "meta": {"run_by": f"node {WORKER}"},
         "options": {"queue": QUEUE, "retry": {"max_attempts": 2}},
     }
-    [task] = enqueue([read_job(told, now)], now=now, using=DEFAULT_DB_ALIAS).tasks
-    return task.pk
+    job = import_module("timeline.ojs.envelope").read_job(told, now)
+    [task] = import_module("timeline.ojs.jobs").enqueue([job], now=now, using=DEFAULT_DB_ALIAS).tasks
+    return UUID(str(task.pk))
 
 
 def command(base: str) -> str:
@@ -97,7 +94,11 @@ def how_it_stands(base: str) -> dict[str, Any]:
     }.get(State(task.state))
     if said is not None:
         return {"said": said}
-    return {"said": "No worker took it yet. Start one in a second terminal:", "command": command(base), "needs": needs()}
+    return {
+        "said": "No worker took it yet. Start one in a second terminal:",
+        "command": command(base),
+        "needs": needs(),
+    }
 
 
 def _prices(result: Any) -> str:

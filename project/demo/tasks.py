@@ -12,7 +12,7 @@ from project.accounts.models import User
 task = import_module("django.tasks" if django.VERSION >= (6, 0) else "django_tasks").task
 
 
-@task
+@task  # type: ignore[untyped-decorator]  # Django's, or that of a package.
 def export_account(user_id: int) -> dict[str, Any]:
     """Gather what the site knows of a customer."""
     user = User.objects.get(pk=user_id)
