@@ -117,8 +117,8 @@ class Command(BaseCommand):
 
 def _begin_anew(story: str, speed: float) -> None:
     """
-    Be this command once more, as a process that has what the story needs installed, its clock, the pace of bookings, and keys for
-    webhooks and workers outside. Where a day takes seconds, what is a minute for them in earnest takes a second at least.
+    Be this command once more, as a process that has what the story needs installed, its clock, the pace of bookings, and keys
+    for webhooks and workers outside. Where a day takes seconds, what is a minute for them in earnest takes one at least.
     """
     os.environ |= {
         "DEMO_STORY": story,
