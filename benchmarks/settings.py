@@ -15,7 +15,10 @@ if "BENCHMARK_TASKS" in os.environ:
     TASKS = {
         "default": {
             "BACKEND": "timeline.django_tasks.TimelineBackend",
-            "OPTIONS": {"modules": ["benchmarks.peers.functions"]},
+            "OPTIONS": {
+                "modules": ["benchmarks.peers.functions"],
+                "atomic": "shared" if os.environ["BENCHMARK_TASKS"] == "shared" else False,
+            },
         }
     }
 TIMELINE_WEBHOOKS = {"KEYS": ["b2YgdGhlIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCE="], "ALLOW_LOOPBACK": True}

@@ -73,9 +73,9 @@ class Rounds:
         return side.figures.values[f"drain.{what}.{self.workers}"][-1]
 
 
-def main(rounds: int, rows: int, jobs: int, workers: int, output: str) -> bool:
+def main(rounds: int, rows: int, jobs: int, workers: int, shared: bool, output: str) -> bool:
     """Measure, print, and give whether the middle ratios are no less than they have to be."""
-    os.environ["DATABASE_URL"] = server_url()
+    os.environ |= {"DATABASE_URL": server_url(), "BENCHMARK_TASKS": "shared" if shared else "apart"}
     ratios: dict[str, list[float]] = {}
     with ExitStack() as stack:
         both = Rounds(rows, jobs, workers)
@@ -90,7 +90,9 @@ def main(rounds: int, rows: int, jobs: int, workers: int, output: str) -> bool:
         print(f"  {name:<17} {middle[name]:6.2f} x   {min(values):.2f} - {max(values):.2f}")
     if output:
         with open(output, "w", encoding="utf-8") as file:
-            json.dump({"workers": workers, "rows": rows, "jobs": jobs, "ratios": ratios}, file, indent=1)
+            json.dump(
+                {"workers": workers, "rows": rows, "jobs": jobs, "shared": shared, "ratios": ratios}, file, indent=1
+            )
     return all(ratio >= LEAST["drain" if name.startswith("drain") else "enqueue"] for name, ratio in middle.items())
 
 
@@ -100,6 +102,9 @@ def _parsed() -> dict[str, Any]:
     parser.add_argument("--rows", type=int, default=2_000, help="enqueued in each round")
     parser.add_argument("--jobs", type=int, default=8_000, help="drained in each round, of each kind")
     parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument(
+        "--shared", action="store_true", help="our backend with atomic='shared', not False, its default"
+    )
     parser.add_argument("--json", dest="output", default="", help="file for the ratios")
     return vars(parser.parse_args())
 
