@@ -1,7 +1,7 @@
 """
-Django's own tasks: our backend beside django-tasks-db, on PostgreSQL, with the same functions, the same Django and as many worker
-processes, which are our ``timeline_worker`` and its ``db_worker``. Each round measures one and then the other, the next round the
-other way round; what counts is the ratio within a round, as others may use the machine.
+Django's own tasks: our backend beside django-tasks-db, on PostgreSQL, with the same functions, the same Django and as many
+worker processes, which are our ``timeline_worker`` and its ``db_worker``. Each round measures one and then the other, the next
+round the other way round; what counts is the ratio within a round, as others may use the machine.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
+from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
@@ -89,10 +90,8 @@ def main(rounds: int, rows: int, jobs: int, workers: int, shared: bool, output: 
     for name, values in ratios.items():
         print(f"  {name:<17} {middle[name]:6.2f} x   {min(values):.2f} - {max(values):.2f}")
     if output:
-        with open(output, "w", encoding="utf-8") as file:
-            json.dump(
-                {"workers": workers, "rows": rows, "jobs": jobs, "shared": shared, "ratios": ratios}, file, indent=1
-            )
+        told = {"workers": workers, "rows": rows, "jobs": jobs, "shared": shared, "ratios": ratios}
+        Path(output).write_text(json.dumps(told, indent=1), encoding="utf-8")
     return all(ratio >= LEAST["drain" if name.startswith("drain") else "enqueue"] for name, ratio in middle.items())
 
 
