@@ -74,9 +74,10 @@ class Rounds:
         return side.figures.values[f"drain.{what}.{self.workers}"][-1]
 
 
-def main(rounds: int, rows: int, jobs: int, workers: int, shared: bool, output: str) -> bool:
+def main(rounds: int, rows: int, jobs: int, workers: int, threads: int, shared: bool, output: str) -> bool:
     """Measure, print, and give whether the middle ratios are no less than they have to be."""
-    os.environ |= {"DATABASE_URL": server_url(), "BENCHMARK_TASKS": "shared" if shared else "apart"}
+    os.environ |= {"BENCHMARK_TASKS": "shared" if shared else "apart", "BENCHMARK_THREADS": str(threads)}
+    os.environ["DATABASE_URL"] = server_url()
     ratios: dict[str, list[float]] = {}
     with ExitStack() as stack:
         both = Rounds(rows, jobs, workers)
@@ -90,7 +91,7 @@ def main(rounds: int, rows: int, jobs: int, workers: int, shared: bool, output: 
     for name, values in ratios.items():
         print(f"  {name:<17} {middle[name]:6.2f} x   {min(values):.2f} - {max(values):.2f}")
     if output:
-        told = {"workers": workers, "rows": rows, "jobs": jobs, "shared": shared, "ratios": ratios}
+        told = {"workers": workers, "rows": rows, "jobs": jobs, "threads": threads, "shared": shared, "ratios": ratios}
         Path(output).write_text(json.dumps(told, indent=1), encoding="utf-8")
     return all(ratio >= LEAST["drain" if name.startswith("drain") else "enqueue"] for name, ratio in middle.items())
 

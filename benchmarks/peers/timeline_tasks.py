@@ -7,9 +7,12 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from benchmarks.peers import timeline_embedded
-from benchmarks.peers.adapter import Adapter, NotOffered
+from django.core.management import call_command
 
+from benchmarks.peers import timeline_embedded
+from benchmarks.peers.adapter import Adapter, NotOffered, Setting
+
+THREADS = int(os.environ.get("BENCHMARK_THREADS", "1"))
 os.environ.setdefault("BENCHMARK_TASKS", "apart")  # Or "shared": as ``atomic`` in the options of the backend.
 
 
@@ -18,13 +21,16 @@ class Peer(timeline_embedded.Peer):
 
     title = "timeline, django.tasks"
     jobs = Adapter.jobs
-    settings = timeline_embedded.Peer.settings[1:]
+    settings = (Setting("threads", THREADS, "functions that commit by themselves wait for the disk"),)
     together = False
     notes = "A worker that dies is no failure: the next one runs the task. A log row for each attempt."
 
     def __init__(self) -> None:
         super().__init__()
         self._functions: Any = import_module("benchmarks.peers.functions")
+
+    def work(self) -> None:
+        call_command("timeline_worker", threads=THREADS)
 
     def schedule_one(self, number: int) -> None:
         self._functions.schedule_one(number)
