@@ -41,7 +41,7 @@ if "WEBHOOKS_KEY" in os.environ:
 # Functions of Django's tasks, and jobs for workers in any language, where the demo has made a key for these.
 if "JOBS_KEY" in os.environ:
     INSTALLED_APPS += ["timeline.django_tasks", "timeline.ojs"]
-    TASKS = {"default": {"BACKEND": "timeline.django_tasks.TimelineBackend"}}
+    TASKS: dict[str, dict[str, object]] = {"default": {"BACKEND": "timeline.django_tasks.TimelineBackend"}}
     TIMELINE_OJS = {"AUTHENTICATE": "project.demo.jobs.worker_of", "LEASE": timedelta(seconds=5)}
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
