@@ -16,7 +16,7 @@ AT_A_TIME := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 .PHONY: demo quick test test-all install dev for-test lint types floors checks read rules on-postgresql on-sqlite second faults faults-sqlite newest \
 	faults-postgresql coverage pictures foreign matrix release paths belongs figures without without-some baseline sizing throughput scale herd operators api-pages \
 	every-page owned-on-sqlite fuzz slots settlement bookings bench bench-quick bench-steps bench-limits bench-loops bench-machines \
-	bench-moves bench-snapshot bench-waits bench-webhooks chaos clean
+	bench-moves bench-snapshot bench-tasks bench-waits bench-webhooks chaos clean
 
 demo:
 	@$(PYTHON) install.py demo
@@ -247,6 +247,10 @@ bench-loops: install
 	@$(BIN)/python -m benchmarks.loops $(ARGS)
 
 # 100,000 tasks that wait for an event: what others pay, how fast many are woken, how soon one is; about two minutes.
+# For example: make bench-tasks ARGS="--rounds 5 --shared"
+bench-tasks: install
+	@$(BIN)/python -m benchmarks.tasks $(ARGS)
+
 # For example: make bench-waits ARGS="--waits 10000"
 bench-waits: install
 	@$(BIN)/python -m benchmarks.waits $(ARGS)

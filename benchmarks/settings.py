@@ -10,6 +10,17 @@ from project.settings import INSTALLED_APPS, LOGGING, QUEUE_PREFIX
 
 INSTALLED_APPS = [*INSTALLED_APPS, *(["timeline.webhooks"] if "BENCHMARK_WEBHOOKS" in os.environ else []), "benchmarks"]
 INSTALLED_APPS += tracing.APPS
+if "BENCHMARK_TASKS" in os.environ:
+    INSTALLED_APPS += ["timeline.django_tasks"]
+    TASKS = {
+        "default": {
+            "BACKEND": "timeline.django_tasks.TimelineBackend",
+            "OPTIONS": {
+                "modules": ["benchmarks.peers.functions"],
+                "atomic": "shared" if os.environ["BENCHMARK_TASKS"] == "shared" else False,
+            },
+        }
+    }
 TIMELINE_WEBHOOKS = {"KEYS": ["b2YgdGhlIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCE="], "ALLOW_LOOPBACK": True}
 SECRET_KEY = "of the benchmarks only"  # noqa: S105
 DATABASES = {"default": dict(dj_database_url.parse(os.environ["BENCHMARK_DATABASE_URL"], conn_max_age=None))}

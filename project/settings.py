@@ -38,6 +38,11 @@ if STORY == "settlement":
 if "WEBHOOKS_KEY" in os.environ:
     INSTALLED_APPS += ["timeline.webhooks"]
     TIMELINE_WEBHOOKS = {"KEYS": [os.environ["WEBHOOKS_KEY"]], "ALLOW_LOOPBACK": True}
+# Functions of Django's tasks, and jobs for workers in any language, where the demo has made a key for these.
+if "JOBS_KEY" in os.environ:
+    INSTALLED_APPS += ["timeline.django_tasks", "timeline.ojs"]
+    TASKS: dict[str, dict[str, object]] = {"default": {"BACKEND": "timeline.django_tasks.TimelineBackend"}}
+    TIMELINE_OJS = {"AUTHENTICATE": "project.demo.jobs.worker_of", "LEASE": timedelta(seconds=5)}
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "project.headers.ContentSecurityPolicy",

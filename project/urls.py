@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.contrib import admin
 from django.urls import include, path
 from django.views.i18n import set_language
@@ -26,3 +27,5 @@ urlpatterns = [
     path("demo/", demo.demo, name="demo"),
     path("demo/<str:button>/", demo.press, name="demo-press"),
 ]
+if apps.is_installed("timeline.ojs"):
+    urlpatterns += [path("ojs/", include("timeline.ojs.urls"))]

@@ -57,6 +57,13 @@ def runs(python: str) -> bool:
     return found is not None and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
 
 
+def has_node() -> bool:
+    """Whether there is a Node that has ``fetch``."""
+    found = shutil.which("node")
+    asked = [found or "", "--eval", "process.exit(typeof fetch === 'function' ? 0 : 1)"]
+    return found is not None and subprocess.run(asked, check=False).returncode == 0
+
+
 def answers(url: str) -> bool:
     """Whether somebody listens where a URL says."""
     there = urlsplit(url)
@@ -103,6 +110,12 @@ TOOLS: Final = {
         found=lambda: find_spec("gevent") is not None,
         without="Celery's pool of green threads",
         remedy="pip install gevent",
+    ),
+    "node": Tool(
+        name="Node 18 or later",
+        found=has_node,
+        without="the demo's worker in Node, which takes jobs over HTTP",
+        remedy="apt-get install nodejs",
     ),
     "xgettext": Tool(
         name="xgettext",

@@ -11,6 +11,7 @@ from types import UnionType
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.validators import URLValidator, validate_email
@@ -152,8 +153,12 @@ def get_settings() -> Settings:
 
 
 def called_otherwise(setting: str, known: Collection[str]) -> list[str]:
-    """Names of settings that are called almost like ``setting``, and hold what that would (``known``): nobody reads them."""
-    alike = [name for name in dir(settings) if name.isupper() and name != setting and near(name, [setting])]
+    """
+    Names of settings that are called almost like ``setting``, and hold what that would (``known``): nobody reads them. Those
+    called after an installed app, such as ``TIMELINE_OJS``, are that app's.
+    """
+    read = {setting, *(config.label.upper() for config in apps.get_app_configs())}
+    alike = [name for name in dir(settings) if name.isupper() and name not in read and near(name, [setting])]
     given = {name: getattr(settings, name) for name in alike}
     return [name for name, value in given.items() if isinstance(value, dict) and not value.keys().isdisjoint(known)]
 

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.text import format_lazy
@@ -192,13 +193,16 @@ def is_secret(name: str) -> bool:
     while words and (words[-1].isdigit() or words[-1] in _PASSED_OVER):
         words.pop()
     said = f"_{'_'.join(words)}"
-    known = [_words(secret) for secret in get_settings().SECRET_NAMES]
-    return any(said.endswith((f"_{form}", f"_{form}s")) for secret in known if secret for form in _forms(secret))
+    return said.endswith(_endings(tuple(get_settings().SECRET_NAMES)))
 
 
-def _forms(words: list[str]) -> tuple[str, str]:
-    """How a name may be written: as its words, or in one: ``apikey``."""
-    return "_".join(words), "".join(words)
+@lru_cache(maxsize=8)
+def _endings(secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """How names of secrets may end: as words, or in one, such as ``apikey``; each also of several."""
+    known = [words for words in map(_words, secrets) if words]
+    return tuple(
+        f"_{between.join(words)}{several}" for words in known for between in ("_", "") for several in ("", "s")
+    )
 
 
 def _words(name: str) -> list[str]:

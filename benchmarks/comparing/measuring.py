@@ -102,7 +102,7 @@ class Measuring:
     def schedule(self) -> None:
         """Rows a second, one by one and in bulk; and how big a waiting row is."""
         for name, rows in {"schedule_one": self.plan.rows, "schedule_many": self.plan.bulk}.items():
-            self._clear()
+            self.clear()
             self._checkpoint()
             rate = self.figures.take(name, self.peer.ask(name, rows))
             if rate is not None:
@@ -131,7 +131,7 @@ class Measuring:
 
     def latency(self) -> None:
         """Milliseconds from the call that schedules a job until its handler runs, at twenty jobs a second."""
-        self._clear()
+        self.clear()
         jobs = self.plan.seconds * 20
         with self.peer.working(1):
             self.peer.ask("feed", jobs)
@@ -145,7 +145,7 @@ class Measuring:
 
     def grow(self) -> None:
         """Polls, claims and cancels among ever more rows that are due much later."""
-        self._clear()
+        self.clear()
         rows = 0
         for at, size in enumerate(self.plan.sizes):
             self.peer.ask("fill", rows, size)
@@ -157,7 +157,8 @@ class Measuring:
             answer = self.figures.take("cancel", self.peer.ask("cancel", amid(size, at), CANCELS))
             self.figures.add(f"cancel.{size}", *(answer or []))
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Take all jobs away, and what they wrote."""
         self._database.execute(self.peer.about["clear"])
         self._database.execute("TRUNCATE bench_pickup, bench_member")
         self._database.execute("UPDATE bench_entity SET counter = 0")
@@ -191,7 +192,7 @@ class Measuring:
 
     def _drained(self, job: str, jobs: int, workers: int) -> Timed:
         """All is ready before it begins: the jobs are there, the workers are up, and a lock keeps them from taking any."""
-        self._clear()
+        self.clear()
         if job in OF_THEIR_OWN:
             self._database.execute(MEMBERS, [jobs])
             self._database.execute("VACUUM (ANALYZE) bench_member")

@@ -61,6 +61,19 @@ def schedule_many(peer: Adapter, many: str) -> float:
     return int(many) / timed(lambda: peer.schedule_many(range(WARM_UP, WARM_UP + int(many))))
 
 
+def enqueue_each(peer: Adapter, many: str) -> float:
+    """Jobs a second that are due now, one transaction each."""
+    numbers = range(WARM_UP, WARM_UP + int(many))
+    peer.enqueue("nothing", range(WARM_UP))
+    return int(many) / timed(lambda: [peer.enqueue("nothing", [number]) for number in numbers])
+
+
+def enqueue_together(peer: Adapter, many: str) -> float:
+    """The same in one transaction."""
+    peer.enqueue("nothing", range(WARM_UP))
+    return int(many) / timed(lambda: peer.enqueue("nothing", range(WARM_UP, WARM_UP + int(many))))
+
+
 def enqueue(peer: Adapter, job: str, many: str) -> None:
     """Write jobs for a drain."""
     peer.enqueue(job, range(int(many)))
@@ -113,6 +126,8 @@ COMMANDS: dict[str, Callable[..., object]] = {
     "schedule_one": schedule_one,
     "schedule_many": schedule_many,
     "enqueue": enqueue,
+    "enqueue_each": enqueue_each,
+    "enqueue_together": enqueue_together,
     "feed": feed,
     "poll": poll,
     "claim": claim,

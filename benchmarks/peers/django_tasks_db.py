@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 
-import django
 from django.core.management import call_command
 from django.db import connection, connections, transaction
-from django.utils import timezone
 
-from benchmarks.peers import jobs
-from benchmarks.peers.adapter import LATER, Adapter, Setting, one_by_one
+from benchmarks.peers.adapter import Adapter, Setting, one_by_one
 from benchmarks.peers.django_site import set_up
 
 INTERVAL = 0.05
@@ -21,52 +18,12 @@ INSERT INTO django_tasks_database_dbtaskresult (
     exception_class_path, traceback
 )
 SELECT gen_random_uuid(), 'READY', now(), jsonb_build_object('args', jsonb_build_array(number / 10), 'kwargs', '{}'::jsonb),
-    0, 'benchmarks.peers.django_tasks_db.nothing', '[]', 'default', 'default', now() + interval '30 days', '', ''
+    0, 'benchmarks.peers.functions.nothing', '[]', 'default', 'default', now() + interval '30 days', '', ''
 FROM generate_series(%(first)s::int, %(last)s::int - 1) AS number
 """
 
 set_up("django_tasks_db", TASKS={"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}})
-by_orm = import_module("benchmarks.peers.by_orm")
-task = import_module("django.tasks" if django.VERSION >= (6, 0) else "django_tasks").task
-
-
-@task
-def nothing(number: int) -> None:
-    """Do nothing. A task is found by its module, so that each stands here."""
-
-
-@task
-def entity(number: int) -> None:
-    """Count the job's own entity up."""
-    by_orm.entity(number)
-
-
-@task
-def count(number: int) -> None:
-    """Count the entity up, on the connection Django keeps."""
-    with connection.cursor() as cursor:
-        cursor.execute(jobs.COUNT, [jobs.entity_of(number)])
-
-
-@task
-def brief(number: int) -> None:
-    """Wait for something near."""
-    jobs.brief(number)
-
-
-@task
-def long(number: int) -> None:
-    """Wait for something far."""
-    jobs.long(number)
-
-
-@task
-def pick_up(number: int, sent: float) -> None:
-    """Tell how long it waited."""
-    jobs.pick_up(number, sent)
-
-
-JOBS = {"nothing": nothing, "entity": entity, "count": count, "brief": brief, "long": long}
+functions = import_module("benchmarks.peers.functions")
 
 
 class Peer(Adapter):
@@ -92,15 +49,13 @@ class Peer(Adapter):
         call_command("migrate", verbosity=0)
 
     def schedule_one(self, number: int) -> None:
-        nothing.using(run_after=timezone.now() + LATER).enqueue(number)
+        functions.schedule_one(number)
 
     def enqueue(self, job: str, numbers: Iterable[int]) -> None:
-        with transaction.atomic():
-            for number in numbers:
-                JOBS[job].enqueue(number)
+        functions.enqueue(job, numbers)
 
     def feed(self, number: int, sent: float) -> None:
-        pick_up.enqueue(number, sent)
+        functions.pick_up.enqueue(number, sent)
 
     def work(self) -> None:
         print("db_worker", flush=True)

@@ -15,6 +15,7 @@ NAMES: Final = (
     "BROKER_URL",
     "DEMO_CLOCK",
     "DEMO_STORY",
+    "JOBS_KEY",
     "OUTSIDE_URL",
     "PORTAL_PACE",
     "PORTAL_URL",

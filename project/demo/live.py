@@ -17,6 +17,7 @@ from django.urls import reverse
 from rich.console import Console
 
 from project.accounts.links import timeline_token
+from project.demo import jobs
 from project.demo.appointments import Appointments
 from project.demo.browsers import HttpBrowser, Visit
 from project.demo.clock import STANDING, SettableClock, is_standing, now
@@ -57,6 +58,8 @@ def live(people: list[Person], *, port: int, seconds_per_day: float, celery: boo
             serve = ("manage", "runserver", f"127.0.0.1:{port}", "--noreload", "--insecure")
             site = start_process(stack, "site", *serve)
             login = make_operator(now=now())
+            if jobs.can_be_put():
+                jobs.make_worker(now=now())
             joined = live_the_past(people, until=now())
             base = f"http://127.0.0.1:{port}"
             wait_for_site(base, site)
@@ -105,7 +108,11 @@ def _print_ways_in(base: str, login: Login, joined: list[Joined], console: Conso
         link = f"{base}{reverse('my-timeline', args=[timeline_token(one.user)])}"
         console.print(f"  {link}  {one.person.email} {one.person.habit}", highlight=False, soft_wrap=True)
     console.print("\nIn a second terminal, on the same clock:", style="bold")
-    console.print("  .venv/bin/python manage.py timeline_explain ada@example.com\n", highlight=False, soft_wrap=True)
+    console.print("  .venv/bin/python manage.py timeline_explain ada@example.com", highlight=False, soft_wrap=True)
+    if jobs.can_be_put():
+        console.print(f"\nA worker in Node, which takes jobs over HTTP: {jobs.needs()}", style="bold", soft_wrap=True)
+        console.print(f"  {jobs.command(base)}", highlight=False, soft_wrap=True)
+    console.print()
 
 
 def is_down(day: float) -> bool:

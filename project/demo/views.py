@@ -6,6 +6,7 @@ import os
 import secrets
 from collections.abc import Callable
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import login
@@ -21,6 +22,7 @@ from django.views.decorators.http import require_GET, require_POST
 from project.accounts.links import timeline_token
 from project.accounts.models import User
 from project.accounts.services import configure_payment
+from project.demo import jobs
 from project.demo.clock import STANDING, SettableClock
 from project.demo.mailing import let_be_down, sign_of_outage
 from project.demo.operators import EMAIL
@@ -70,6 +72,8 @@ def _shown(request: HttpRequest, clock: SettableClock) -> HttpResponse:
         "is_down": sign_of_outage().exists(),
         "is_killed": killed().exists() or wish().exists(),
         "ada": ada,
+        "has_jobs": jobs.can_be_put(),
+        "job": jobs.how_it_stands(f"{request.scheme}://{request.get_host()}") if jobs.can_be_put() else {},
         "frames": _frames_of_booking(token) if token else _frames_of_ada(ada),
         "places": _places(ada),
     }
@@ -124,12 +128,25 @@ def _apply(_request: HttpRequest, _clock: SettableClock) -> dict[str, str]:
     return {"booking": token, **_frames_of_booking(token)}
 
 
+def _export(_request: HttpRequest, _clock: SettableClock) -> dict[str, str]:
+    """The operator sees the row of what was enqueued."""
+    ada = User.objects.filter(email=ADA).first()
+    return {"operator": _task_page(jobs.export(ada))} if ada is not None and jobs.can_be_put() else {}
+
+
+def _put_job(_request: HttpRequest, _clock: SettableClock) -> dict[str, str]:
+    """The same of a job for a worker in Node."""
+    return {"operator": _task_page(jobs.put(now=story_now(DEFAULT_DB_ALIAS)))} if jobs.can_be_put() else {}
+
+
 _BUTTONS: Final[dict[str, Callable[[HttpRequest, SettableClock], dict[str, str]]]] = {
     "clock": _set_clock,
     "mail": _break_mail,
     "worker": _kill,
     "pay": _pay,
     "apply": _apply,
+    "export": _export,
+    "job": _put_job,
 }
 
 
@@ -146,6 +163,10 @@ def _frames_of_booking(token: str) -> dict[str, str]:
 def _entity_page(entity: Any) -> str:
     ref = ref_of(entity)
     return f"{reverse('admin:timeline_scheduledtask_entity')}?{urlencode({'label': ref.label, 'id': ref.id})}"
+
+
+def _task_page(key: UUID) -> str:
+    return reverse("admin:timeline_scheduledtask_change", args=[key])
 
 
 def _places(ada: User | None) -> list[tuple[str, str]]:

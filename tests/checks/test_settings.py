@@ -1,5 +1,7 @@
 """Checks of the settings."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.checks import ids
@@ -36,6 +38,12 @@ class TestCheckSettings:
     @pytest.mark.parametrize("value", [{"COLOUR": "red"}, "MAX_LOST", {}], ids=str)
     def test_leaves_a_setting_of_the_host(self, settings, value):
         settings.TIMELINES = value
+
+        assert check_settings(None) == []
+
+    @pytest.mark.parametrize("name", ["TIMELINE_OJS", "TIMELINE_OTEL"])
+    def test_leaves_those_of_installed_apps(self, settings, name):
+        setattr(settings, name, {"LEASE": timedelta(seconds=5)})
 
         assert check_settings(None) == []
 

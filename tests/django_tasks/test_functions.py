@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from tests.django_tasks.framework import task, task_backends
 from tests.django_tasks.shop import coroutines, tasks
+from tests.testapp.models import Effect
 from timeline.definition.names import MAX_NAME, is_name
 from timeline.django_tasks.functions import function_of, kinds_of, name_of
 from timeline.models import ScheduledTask
@@ -93,6 +94,22 @@ class TestKnown:
         assert registry.task(f"{key}add")[1].options.atomic is True
         waiting = kinds_of(task_backends["elsewhere"]).keys[coroutines.wait.module_path, "default"]
         assert registry.task(waiting)[1].options.atomic is False
+
+
+@pytest.mark.django_db(transaction=True)
+class TestSharedTransactions:
+    def test_are_told_by_the_backend_and_keep_what_succeeds_apart_from_what_fails(self, clock, settings):
+        backend = {"BACKEND": "timeline.django_tasks.TimelineBackend", "OPTIONS": {"atomic": "shared"}}
+        settings.TASKS = {**settings.TASKS, "default": {**settings.TASKS["default"], **backend}}
+        results = [tasks.note.enqueue(name) for name in ("ada", "nobody", "bob")]
+
+        clock.advance(seconds=1)
+
+        assert registry.task(f"{KEY}note")[1].options.atomic == "shared"
+        for result in results:
+            result.refresh()
+        assert [result.status for result in results] == ["SUCCESSFUL", "FAILED", "SUCCESSFUL"]
+        assert sorted(Effect.objects.values_list("name", flat=True)) == ["ada", "bob"]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -30,7 +30,7 @@ from project.demo.mailing import MailServer, let_be_down
 from project.demo.management.commands.demo import Command
 from project.demo.people import FULL, newcomers, people
 from tests.brokers import free_port
-from tests.processes import DEADLINE
+from tests.processes import DEADLINE, wait_for
 
 pytestmark = pytest.mark.processes
 
@@ -100,6 +100,35 @@ class TestLived:
 
         assert process.wait(DEADLINE) == 1
         assert "Start one, or name another in BROKER_URL." in (tmp_path / "out.txt").read_text()
+
+    @pytest.mark.needs("node")
+    def test_has_jobs_that_a_worker_in_node_takes_and_another_one_when_it_is_killed(self, tmp_path, monkeypatch):
+        port = free_port()
+        process = demo(tmp_path, "--port", str(port), "--users", "4")
+        try:
+            shown = self.wait_for_links(tmp_path, process)
+            browser = HttpBrowser(f"http://127.0.0.1:{port}")
+            browser.get(re.search(r"(/demo/\?key=\S+)", shown).group(1))
+            token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', browser.get("/demo/").text).group(1)
+            browser.post("/demo/job/", {"csrfmiddlewaretoken": token})
+            assert "No worker took it yet" in browser.get("/demo/?part").text
+
+            key, command = re.search(r"JOBS_KEY=(\S+) (node project/worker.mjs http\S+)", shown).groups()
+            monkeypatch.setenv("JOBS_KEY", key)
+            first = subprocess.Popen(command.split(), cwd=settings.BASE_DIR)
+            wait_for(lambda: f"node-{first.pid} works on it." in browser.get("/demo/?part").text, "taking the job")
+            first.kill()
+            first.wait()
+            second = subprocess.Popen(command.split(), cwd=settings.BASE_DIR)
+            try:
+                told = "A worker in Node has told: €9.90, 9,90"
+                wait_for(lambda: told in browser.get("/demo/?part").text, "the second worker's report")
+            finally:
+                second.kill()
+                second.wait()
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(DEADLINE) == 0
 
     def see_it_live(self, tmp_path, *arguments, **given):
         port = free_port()

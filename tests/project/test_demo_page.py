@@ -13,11 +13,16 @@ from django.urls import reverse
 from project.accounts.models import User
 from project.accounts.services import sign_up
 from project.demo import clock as demo_clock
+from project.demo.jobs import make_worker
 from project.demo.mailing import sign_of_outage
 from project.demo.operators import make_operator
 from project.demo.worker import wish
 from project.portal.models import Booking
-from timeline.testing import StoryClock
+from timeline.django_tasks.functions import Functions
+from timeline.models import ScheduledTask
+from timeline.ojs.kinds import Jobs
+from timeline.registry import registry
+from timeline.testing import StoryClock, only_timelines
 
 DEMO = reverse("demo")
 BEGIN = datetime(2026, 11, 24, 18, tzinfo=UTC)
@@ -150,3 +155,74 @@ class TestButtons:
 
     def test_there_is_no_other(self, operator):
         assert operator.post(reverse("demo-press", args=["everything"])).status_code == 404
+
+
+class TestJobs:
+    """What others' code puts: where the demo has made a key for workers outside."""
+
+    @pytest.fixture(autouse=True)
+    def _key(self, ada, monkeypatch, settings):
+        monkeypatch.setenv("JOBS_KEY", "the-key")
+        settings.TIMELINE_OJS = {"AUTHENTICATE": "project.demo.jobs.worker_of"}
+        make_worker(now=BEGIN)
+        functions = {known.cls for known in registry.everywhere() if issubclass(known.cls, Functions)}
+        with only_timelines(Jobs, *functions):
+            yield
+
+    def ask(self, path, body, key="the-key"):
+        return Client().post(
+            f"/ojs/v1/{path}",
+            body,
+            content_type="application/openjobspec+json",
+            headers={"Authorization": f"Bearer {key}"},
+        )
+
+    def test_a_function_of_djangos_tasks_is_enqueued_and_its_row_has_the_result(self, operator, ada):
+        shown = press(operator, "export")
+
+        with StoryClock(demo_clock.now()) as clock:
+            clock.advance(seconds=1)
+        row = ScheduledTask.objects.get(run=None)
+        assert shown == {"operator": reverse("admin:timeline_scheduledtask_change", args=[row.pk])}
+        assert (row.state, row.result["website"]) == ("completed", "ada.example")
+        assert "ada.example" in operator.get(shown["operator"]).content.decode()
+
+    def test_a_job_waits_for_a_worker_and_the_page_says_how_to_start_one(self, operator, monkeypatch):
+        monkeypatch.setenv("PATH", "")
+        shown = press(operator, "job")
+
+        page = unescape(operator.get(DEMO, {"part": ""}).content.decode())
+        assert "No worker took it yet" in page
+        assert "JOBS_KEY=the-key node project/worker.mjs http://testserver" in page
+        assert "There is no node on this machine's path" in page
+        assert "It is due and waits for a worker." in operator.get(shown["operator"]).content.decode()
+
+    @pytest.mark.parametrize(
+        ("path", "told", "words"),
+        [
+            ("ack", {"result": {"en-US": "€9.90"}}, "A worker in Node has told: €9.90."),
+            ("nack", {"error": {"code": "RangeError", "message": "No such currency"}}, "It failed: No such currency"),
+            ("nack", {"error": {"code": "x", "message": "Broken", "retryable": False}}, "It failed for good: Broken"),
+        ],
+        ids=["succeeds", "fails", "fails for good"],
+    )
+    def test_the_page_says_how_it_ended(self, operator, path, told, words):
+        press(operator, "job")
+        [job] = self.ask("workers/fetch", {"queues": ["node"], "worker_id": "node-1"}).json()["jobs"]
+        assert "node-1 works on it." in operator.get(DEMO, {"part": ""}).content.decode()
+
+        self.ask(f"workers/{path}", {"job_id": job["id"], "worker_id": "node-1", **told})
+
+        assert words in unescape(operator.get(DEMO, {"part": ""}).content.decode())
+
+    def test_a_worker_needs_the_key_and_may_do_nothing_else(self, operator):
+        assert self.ask("workers/fetch", {"queues": ["node"]}, key="another").status_code == 401
+        assert self.ask("jobs", {"type": "price.tell", "args": []}).status_code == 403
+
+    def test_there_are_none_without_a_key(self, operator, monkeypatch):
+        monkeypatch.delenv("JOBS_KEY")
+
+        assert "Job for Node" not in operator.get(DEMO).content.decode()
+        assert press(operator, "job") == press(operator, "export") == {}
+        assert self.ask("workers/fetch", {"queues": ["node"]}, key="").status_code == 401
+        assert not ScheduledTask.objects.filter(run=None).exists()

@@ -37,6 +37,17 @@ class TestHinter:
         time.sleep(0.3)
         assert sender.asked == 2
 
+    def test_asks_celery_once_in_a_while_whether_there_is_a_broker(self, monkeypatch):
+        asked = []
+        monkeypatch.setattr(tasks_broker, "has_broker", lambda: asked.append("asked"))
+        monkeypatch.setattr(tasks_broker, "GAP", 60)
+        hinter = Hinter(Hanging())
+
+        for _ in range(100):
+            hinter.work_due(using="default")
+
+        assert asked == ["asked"]
+
     def test_sends_no_second_poll_while_the_first_waits(self, over, broker):
         """Where nobody takes them, they do not pile up."""
         sender = over(broker.url, broker.prefix)

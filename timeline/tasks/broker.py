@@ -132,7 +132,10 @@ class Hinter:
 
     def work_due(self, *, using: str, **_extra: Any) -> None:
         """Note that a task is due in this database. Receives ``timeline.signals.work_due``."""
-        if monotonic() < self._silent_until or not has_broker():
+        if monotonic() < self._silent_until:
+            return
+        if not has_broker():
+            self._silent_until = monotonic() + GAP  # Celery takes its time to tell: it is not asked for each task.
             return
         if self._owner != os.getpid():  # Threads do not survive a fork, and a lock may have been held.
             self._woken, self._thread, self._owner = threading.Condition(), None, os.getpid()

@@ -42,6 +42,14 @@ def stumble(times):
 
 
 @task
+def note(name):
+    """Note who came; of nobody it is undone, if there is a transaction."""
+    Effect.objects.create(name=name)
+    if name == "nobody":
+        raise ValueError("nobody came")
+
+
+@task
 def fail():
     raise ValueError("never")
 

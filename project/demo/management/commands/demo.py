@@ -117,8 +117,8 @@ class Command(BaseCommand):
 
 def _begin_anew(story: str, speed: float) -> None:
     """
-    Be this command once more, as a process that has what the story needs installed, its clock, a key for webhooks, and the
-    pace of bookings. Where a day takes seconds, what is a minute for them in earnest takes a second at least.
+    Be this command once more, as a process that has what the story needs installed, its clock, the pace of bookings, and keys
+    for webhooks and workers outside. Where a day takes seconds, what is a minute for them in earnest takes one at least.
     """
     os.environ |= {
         "DEMO_STORY": story,
@@ -127,8 +127,10 @@ def _begin_anew(story: str, speed: float) -> None:
         "PORTAL_PACE": str(max(round(1440 / speed), 1)),
         "SECRET_KEY": settings.SECRET_KEY,
     }
-    if story == "trial" and find_spec("standardwebhooks"):
-        os.environ["WEBHOOKS_KEY"] = b64encode(token_bytes(32)).decode()
+    if story == "trial":
+        os.environ["JOBS_KEY"] = token_urlsafe(12)
+        if find_spec("standardwebhooks"):
+            os.environ["WEBHOOKS_KEY"] = b64encode(token_bytes(32)).decode()
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 (our own command)
 
