@@ -163,7 +163,7 @@ class TestHooks:
         features("limits", "steps", "waits", "tides")
 
         with pytest.raises(ImproperlyConfigured, match=said):
-            hooks.hooks()
+            hooks.check_features()
 
     @pytest.mark.parametrize("kind", ["options", "verbs"])
     def test_name_a_feature_that_declares_what_another_does(self, features, module, kind):
@@ -172,14 +172,14 @@ class TestHooks:
         features("limits", "sleep", "tides")
 
         with pytest.raises(ImproperlyConfigured, match=f"'tides' of timeline has {name!r} among its {kind}"):
-            hooks.rules()
+            hooks.check_features()
 
     def test_name_an_app_whose_hooks_cannot_be_loaded(self, features, monkeypatch):
         features(apps=["timeline_otel"])
         monkeypatch.setattr(OpenTelemetryConfig, "hooks", "timeline.otel.tides.HOOKS")
 
         with pytest.raises(ImproperlyConfigured, match=r"'timeline.otel' of timeline cannot be loaded: ModuleNotFound"):
-            hooks.hooks()
+            hooks.check_features()
 
     def test_are_loaded_as_the_app_is_set_up(self):
         script = (

@@ -337,8 +337,50 @@ def rules() -> Rules:
 
 @cache
 def hooks() -> Hooks:
-    """What all features and apps do with rows. Asked as soon as the models are there: what is wrong is said at start."""
+    """What all features and apps do with rows. Not before the models are there."""
     return _merged(Hooks, chain(_told(Hooks, "hooks", "HOOKS"), _of_apps()))
+
+
+def check_features() -> None:
+    """
+    Load what all features and apps declare. Raises ``ImproperlyConfigured`` by the name of the first that cannot be loaded,
+    names a column that is not there, or has a column or a name that another one has.
+    """
+    owners: dict[tuple[str, str], str] = {}
+    for feature, declared in chain(_each(rules, "rules"), _each_app(), _each(hooks, "hooks")):
+        for whose, name in _names(feature, declared):
+            if (owner := owners.setdefault((whose, name), feature)) != feature:
+                raise _wrong(feature, f"has {name!r} among its {whose}, as {owner!r} has", "give it another name")
+
+
+def _each(load: Callable[[], object], module: str) -> Iterator[tuple[str, Rules | Hooks]]:
+    load()
+    for feature in FEATURES:
+        if (found := _loaded(feature, module)) is not None:
+            yield feature, getattr(found, module.upper())
+
+
+def _each_app() -> Iterator[tuple[str, Hooks]]:
+    for config in apps.get_app_configs():
+        if config.name.startswith("timeline.") and (named := getattr(config, "hooks", "")):
+            try:
+                yield config.name, import_string(named)
+            except Exception as error:
+                raise _wrong(config.name, f"cannot be loaded: {error!r}", f"see to {named}") from error
+
+
+def _names(feature: str, declared: Rules | Hooks) -> Iterator[tuple[str, str]]:
+    """What nobody else may have, each with its kind."""
+    for kind in _NAMED:
+        yield from ((kind, name) for name, _what in getattr(declared, kind, ()))
+    if isinstance(declared, Hooks):
+        tasks = apps.get_model("timeline", "ScheduledTask")
+        for model, names in [*((tasks, some.names) for some in declared.some_columns), *declared.blanks]:
+            known = {field.name for field in model._meta.fields}
+            for name in names:
+                if name not in known:
+                    raise _wrong(feature, f"names {name!r}, no column of {model.__name__}", "see to its HOOKS")
+                yield f"columns of {model.__name__}", name
 
 
 def verb(name: str) -> Callable[..., Any]:
@@ -371,50 +413,27 @@ def of_features(module: str, name: str) -> Iterator[Any]:
             yield getattr(found, name, ())
 
 
-def _of_apps() -> Iterator[tuple[str, Hooks]]:
+def _of_apps() -> Iterator[Hooks]:
     for config in apps.get_app_configs():
         if config.name.startswith("timeline.") and (named := getattr(config, "hooks", "")):
-            try:
-                yield config.name, import_string(named)
-            except Exception as error:
-                raise _wrong(config.name, f"cannot be loaded: {error!r}", f"see to {named}") from error
+            yield import_string(named)
 
 
-def _merged(what: type[Told], those: Iterable[tuple[str, Told]]) -> Told:
-    told: list[Told] = []
-    owners: dict[tuple[str, str], str] = {}
-    for feature, one in those:
-        for whose, name in _names(feature, one):
-            if (owner := owners.setdefault((whose, name), feature)) != feature:
-                raise _wrong(feature, f"has {name!r} among its {whose}, as {owner!r} has", "give it another name")
-        told.append(one)
+def _merged(what: type[Told], those: Iterable[Told]) -> Told:
+    told = list(those)
     return what(
         **{each.name: tuple(chain.from_iterable(getattr(one, each.name) for one in told)) for each in fields(what)}
     )
 
 
-def _names(feature: str, declared: Rules | Hooks) -> Iterator[tuple[str, str]]:
-    """What nobody else may have, each with its kind. Raises ``ImproperlyConfigured`` for a column that is not there."""
-    for kind in _NAMED:
-        yield from ((kind, name) for name, _what in getattr(declared, kind, ()))
-    if isinstance(declared, Hooks):
-        tasks = apps.get_model("timeline", "ScheduledTask")
-        for model, names in [*((tasks, some.names) for some in declared.some_columns), *declared.blanks]:
-            known = {field.name for field in model._meta.fields}
-            for name in names:
-                if name not in known:
-                    raise _wrong(feature, f"names {name!r}, no column of {model.__name__}", "see to its HOOKS")
-                yield f"columns of {model.__name__}", name
-
-
-def _told(what: type[Told], module: str, name: str) -> Iterator[tuple[str, Told]]:
+def _told(what: type[Told], module: str, name: str) -> Iterator[Told]:
     for feature in FEATURES:
         if (found := _loaded(feature, module)) is None:
             continue
         declared = getattr(found, name, None)
         if not isinstance(declared, what):
             raise _wrong(feature, f"has no {name} of type {what.__name__}", f"see to {found.__name__}")
-        yield feature, declared
+        yield declared
 
 
 def _loaded(feature: str, module: str) -> ModuleType | None:
