@@ -152,7 +152,7 @@ without: for-test
 
 # Several that can be taken out, at once.
 without-some:
-	@$(MAKE) --no-print-directory without FEATURE=limits,fan_out,bulk_actions
+	@$(MAKE) --no-print-directory without FEATURE=limits,fan_out,bulk_actions,sleep,on_failure,django_tasks,ojs,otel
 
 # What make paths and make belongs print.
 figures:

@@ -3,7 +3,8 @@ The suite without a feature: in a copy of the tree that has neither the feature 
 
 From a copy of what git lists in a temporary folder goes:
 
-- ``timeline/features/<feature>`` and ``tests/features/<feature>``;
+- ``timeline/features/<feature>`` and ``tests/features/<feature>``; of an app beside the package, ``timeline/<app>`` and
+  ``tests/<app>``;
 - its name in ``FEATURES`` of ``timeline/features/__init__.py``;
 - whatever a line begins that ends with the mark ``# of <feature>``: an import, an argument, an item of a list, a function; of
   the first line of a file, the file.
@@ -26,6 +27,8 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
+from benchmarks.belongs import BESIDE
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 FEATURES: Final = Path("timeline/features")
 TESTS: Final = Path("tests/features")
@@ -40,6 +43,7 @@ LEFT_OUT: Final = {
     "checks/test_register.py::TestRegister::test_lets_migrate_go_on_where_it_only_warns": "there are no migrations",
     "engine/test_attempting.py::TestTheContext::test_has_no_event_where_that_is_not_there": "models refuse such a row",
     "faults": "plants faults in all features, and takes long",
+    "foreign": "sites and suites of others, on all of the package",
     "postgresql/test_storage.py::TestVacuum": "migrations set it",
     "project/test_booking.py": "a story of the demo, which uses all features",
     "project/test_demo.py": "stories of the demo",
@@ -81,8 +85,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def known() -> list[str]:
-    """The features that have a folder."""
-    return sorted(path.parent.name for path in (ROOT / FEATURES).glob("*/__init__.py"))
+    """The features that have a folder, and the apps beside the package."""
+    return sorted([*BESIDE, *(path.parent.name for path in (ROOT / FEATURES).glob("*/__init__.py"))])
+
+
+def folders_of(feature: str) -> tuple[Path, Path]:
+    """Where the code and the tests are of a feature, or of an app."""
+    if feature in BESIDE:
+        return FEATURES.parent / feature, TESTS.parent / feature
+    return FEATURES / feature, TESTS / feature
 
 
 def features_in(text: str) -> list[str]:
@@ -105,8 +116,8 @@ def copy(tree: Path) -> None:
 
 def take_out(feature: str, tree: Path) -> None:
     """Delete a feature's folders in a tree, its name in the list, and what is marked as its own."""
-    for folder in (FEATURES, TESTS):
-        shutil.rmtree(tree / folder / feature, ignore_errors=True)
+    for folder in folders_of(feature):
+        shutil.rmtree(tree / folder, ignore_errors=True)
     path = tree / LIST
     path.write_text(unlisted(path.read_text(encoding="utf-8"), feature), encoding="utf-8")
     for path in tree.rglob("*.py"):
@@ -153,7 +164,7 @@ def begun_by(node: ast.AST) -> tuple[set[int], int]:
 
 def left(features: Collection[str], tree: Path) -> Iterator[str]:
     """What still imports features that are gone, and names that nobody defines any more."""
-    gone = {f"{'.'.join(folder.parts)}.{feature}" for folder in (FEATURES, TESTS) for feature in features}
+    gone = {".".join(folder.parts) for feature in features for folder in folders_of(feature)}
     for path in read(tree):
         try:
             module = ast.parse(path.read_text(encoding="utf-8"))

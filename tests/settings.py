@@ -9,11 +9,13 @@ from tests.databases import databases
 DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
 INSTALLED_APPS = [*INSTALLED_APPS, "timeline.webhooks", "project.billing", "tests.testapp", "tests.hosts.warehouse"]
-INSTALLED_APPS += ["timeline.django_tasks", "tests.django_tasks.shop", "timeline.ojs", "timeline.otel"]
+INSTALLED_APPS += ["timeline.django_tasks", "tests.django_tasks.shop"]  # of django_tasks
+INSTALLED_APPS += ["timeline.ojs"]  # of ojs
+INSTALLED_APPS += ["timeline.otel"]  # of otel
 DATABASES = databases(DATABASES["default"])
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # Quick: nobody has these passwords to guess.
 TIMELINE = {}
-TASKS = {
+TASKS = {  # of django_tasks
     "default": {"BACKEND": "timeline.django_tasks.TimelineBackend", "QUEUES": ["default", "mail"]},
     "patient": {
         "BACKEND": "timeline.django_tasks.TimelineBackend",

@@ -21,6 +21,7 @@ from timeline.definition.options import TaskOptions
 from timeline.exceptions import DefinitionError
 from timeline.features import FEATURES
 from timeline.hooks import Hooks, Rules, around
+from timeline.otel.apps import OpenTelemetryConfig
 from timeline.otel.hooks import HOOKS as OTEL
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -58,10 +59,12 @@ def features(monkeypatch):
 def module(monkeypatch, tmp_path):
     """Make a feature of a test: a folder with one module, ``hooks``."""
 
-    def make(name, text):
+    def make(name, text, rules=None):
         folder = tmp_path / name
         folder.mkdir()
         (folder / "__init__.py").write_text("")
+        if rules is not None:
+            (folder / "rules.py").write_text(rules)
         (folder / "hooks.py").write_text(text)
         monkeypatch.setattr("timeline.features.__path__", [*sys.modules["timeline.features"].__path__, str(tmp_path)])
 
@@ -133,6 +136,63 @@ class TestHooks:
         with pytest.raises(ImproperlyConfigured, match=said):
             hooks.hooks()
 
+    @pytest.mark.parametrize(
+        ("hook", "said"),
+        [
+            (
+                "some_columns=(SomeColumns(('tide',), dict),)",
+                "'tides' of timeline names 'tide', no column of ScheduledTask: see to its HOOKS",
+            ),
+            ("blanks=((Event, {'tide': ''}),)", "'tides' of timeline names 'tide', no column of Event"),
+            (
+                "some_columns=(SomeColumns(('limit_key',), dict),)",
+                "'tides' of timeline has 'limit_key' among its columns of ScheduledTask, as 'limits' has",
+            ),
+            ("parts=(('teller', dict),)", "'tides' of timeline has 'teller' among its parts, as 'steps' has"),
+            (
+                "functions=(('is_awaited', None),)",
+                "'tides' of timeline has 'is_awaited' among its functions, as 'waits'",
+            ),
+        ],
+    )
+    def test_name_a_feature_whose_columns_or_names_are_not_its_own(self, features, module, hook, said):
+        module(
+            "tides",
+            f"from timeline.hooks import Hooks, SomeColumns\nfrom timeline.models import Event\nHOOKS = Hooks({hook})",
+        )
+        features("limits", "steps", "waits", "tides")
+
+        with pytest.raises(ImproperlyConfigured, match=said):
+            hooks.check_features()
+
+    @pytest.mark.parametrize("kind", ["options", "verbs"])
+    def test_name_a_feature_that_declares_what_another_does(self, features, module, kind):
+        name = {"options": "limit", "verbs": "sleep"}[kind]
+        module("tides", "", rules=f"from timeline.hooks import Rules\nRULES = Rules({kind}=(({name!r}, print),))")
+        features("limits", "sleep", "tides")
+
+        with pytest.raises(ImproperlyConfigured, match=f"'tides' of timeline has {name!r} among its {kind}"):
+            hooks.check_features()
+
+    def test_name_an_app_whose_hooks_cannot_be_loaded(self, features, monkeypatch):
+        features(apps=["timeline_otel"])
+        monkeypatch.setattr(OpenTelemetryConfig, "hooks", "timeline.otel.tides.HOOKS")
+
+        with pytest.raises(ImproperlyConfigured, match=r"'timeline.otel' of timeline cannot be loaded: ModuleNotFound"):
+            hooks.check_features()
+
+    def test_are_loaded_as_the_app_is_set_up(self):
+        script = (
+            "import django\nfrom django.conf import settings\nfrom timeline import hooks\n"
+            "settings.configure(INSTALLED_APPS=['django.contrib.contenttypes', 'django.contrib.auth', 'timeline'])\n"
+            "hooks.FEATURES += ('tides',)\ndjango.setup()\n"
+        )
+
+        ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+        assert ended.returncode == 1
+        assert "ImproperlyConfigured: The feature 'tides' of timeline is not there" in ended.stderr
+
 
 class TestAround:
     def test_stands_around_something_in_turn_and_is_told_of_its_error(self):
@@ -168,10 +228,14 @@ class TestAbsentFeatures:
                 {"destructive": True, "park_above": 3},
                 "has destructive=, an option of the feature 'holds', which is not in FEATURES",
             ),
+            (
+                {"on_failure": "tell"},
+                "has on_failure=, an option of the feature 'on_failure', which is not in FEATURES",
+            ),
         ],
     )
     def test_refuse_their_options(self, features, options, said):
-        features(*(name for name in FEATURES if name not in ("limits", "holds")))
+        features(*(name for name in FEATURES if name not in ("limits", "holds", "on_failure")))
 
         with pytest.raises(DefinitionError, match=said):
 
@@ -194,11 +258,12 @@ class TestAbsentFeatures:
                 def settle(self):
                     """Do nothing."""
 
-    def test_have_no_verbs(self, features):
+    @pytest.mark.parametrize("verb", ["fan_out", "sleep"])
+    def test_have_no_verbs(self, features, verb):
         features()
 
-        with pytest.raises(ImproperlyConfigured, match=r"self.fan_out\(…\) belongs to a feature"):
-            hooks.verb("fan_out")
+        with pytest.raises(ImproperlyConfigured, match=rf"self.{verb}\(…\) belongs to a feature"):
+            hooks.verb(verb)
 
 
 def test_a_class_is_declared_without_settings():

@@ -21,9 +21,11 @@ class TimelineConfig(AppConfig):
         from django.db.models.signals import class_prepared, post_migrate
 
         from timeline import checks, receivers
+        from timeline.hooks import check_features
         from timeline.registry import registry
         from timeline.signals import registered
 
+        check_features()
         checks.register()
         registered.connect(receivers.on_register, sender=registry, dispatch_uid="timeline.on_register")
         class_prepared.connect(receivers.on_declare, dispatch_uid="timeline.on_declare")

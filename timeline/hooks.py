@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     Around: TypeAlias = Callable[..., AbstractContextManager[object]]
 
 _NOTHING: Final = nullcontext()
+_NAMED: Final = ("options", "verbs", "flags", "parts", "functions")  # What is in these begins with a name.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -338,6 +339,48 @@ def rules() -> Rules:
 def hooks() -> Hooks:
     """What all features and apps do with rows. Not before the models are there."""
     return _merged(Hooks, chain(_told(Hooks, "hooks", "HOOKS"), _of_apps()))
+
+
+def check_features() -> None:
+    """
+    Load what all features and apps declare. Raises ``ImproperlyConfigured`` by the name of the first that cannot be loaded,
+    names a column that is not there, or has a column or a name that another one has.
+    """
+    owners: dict[tuple[str, str], str] = {}
+    for feature, declared in chain(_each(rules, "rules"), _each_app(), _each(hooks, "hooks")):
+        for whose, name in _names(feature, declared):
+            if (owner := owners.setdefault((whose, name), feature)) != feature:
+                raise _wrong(feature, f"has {name!r} among its {whose}, as {owner!r} has", "give it another name")
+
+
+def _each(load: Callable[[], object], module: str) -> Iterator[tuple[str, Rules | Hooks]]:
+    load()
+    for feature in FEATURES:
+        if (found := _loaded(feature, module)) is not None:
+            yield feature, getattr(found, module.upper())
+
+
+def _each_app() -> Iterator[tuple[str, Hooks]]:
+    for config in apps.get_app_configs():
+        if config.name.startswith("timeline.") and (named := getattr(config, "hooks", "")):
+            try:
+                yield config.name, import_string(named)
+            except Exception as error:
+                raise _wrong(config.name, f"cannot be loaded: {error!r}", f"see to {named}") from error
+
+
+def _names(feature: str, declared: Rules | Hooks) -> Iterator[tuple[str, str]]:
+    """What nobody else may have, each with its kind."""
+    for kind in _NAMED:
+        yield from ((kind, name) for name, _what in getattr(declared, kind, ()))
+    if isinstance(declared, Hooks):
+        tasks = apps.get_model("timeline", "ScheduledTask")
+        for model, names in [*((tasks, some.names) for some in declared.some_columns), *declared.blanks]:
+            known = {field.name for field in model._meta.fields}
+            for name in names:
+                if name not in known:
+                    raise _wrong(feature, f"names {name!r}, no column of {model.__name__}", "see to its HOOKS")
+                yield f"columns of {model.__name__}", name
 
 
 def verb(name: str) -> Callable[..., Any]:

@@ -9,10 +9,10 @@ from django.urls import reverse
 
 from tests.admin.conftest import ENTITY, text_of
 from tests.testapp.models import Order
-from timeline import Timeline, after, at, task
+from timeline import Machine, Timeline, after, at, task, to
 from timeline.features.plans import pages as admin_trying
 from timeline.features.plans import what_if
-from timeline.models import Event, ScheduledTask
+from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 
@@ -128,6 +128,26 @@ class TestWhatIf:
 
         assert "it has more than 0 open tasks" in page
         assert "What would be ahead" not in page
+
+    @pytest.mark.parametrize("word", ["when", "do"])
+    def test_shows_what_a_condition_or_an_effect_raises(self, operator, placed, word, caplog):
+        def ask_stock(order):
+            raise LookupError("no stock")
+
+        class Sale(Machine):
+            entity = "testapp.Order"
+            starts_on = "sale.opened"
+            initial = "open"
+            table = {"open": {"sale.paid": to("paid", **{word: ask_stock})}, "paid": {}}
+
+        with only_timelines(Sale):
+            emit("sale.opened", placed)
+            page = text_of(operator.post(where(placed), as_it_is(placed) | {"event": "sale.paid"}))
+
+        assert "The code of this site raised LookupError: no stock" in page
+        assert "What would be ahead" not in page
+        assert TimelineRun.objects.get(timeline="sale").state == "open"
+        assert "Traceback" in caplog.text
 
     def test_refuses_an_event_that_no_timeline_knows(self, operator, placed):
         page = text_of(operator.post(where(placed), as_it_is(placed) | {"event": "order.retruned"}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import ArgumentTypeError
 
 import pytest
@@ -20,6 +21,9 @@ from benchmarks.without import (
     unlisted,
     unmarked,
 )
+
+# What ``make without-some`` takes out.
+TAKEN_OUT = re.search(r"without FEATURE=(\S+,\S+)", (ROOT / "Makefile").read_text()).group(1).split(",")
 
 MARKED = '''\
 """Things of several features."""
@@ -138,10 +142,25 @@ class TestTakeOut:
 
     def test_of_the_package_itself_leaves_what_can_be_read(self, tmp_path):
         copy(tmp_path / "tree")
-        for feature in ("limits", "fan_out", "bulk_actions"):
+        for feature in TAKEN_OUT:
             take_out(feature, tmp_path / "tree")
 
             assert list(left([feature], tmp_path / "tree")) == []
+
+    def test_deletes_the_folders_of_an_app_beside(self, tree):
+        for folder in ("timeline/otel", "tests/otel"):
+            (tree / folder).mkdir(parents=True)
+        (tree / "timeline/settings.py").write_text('APPS = ["timeline"]\nAPPS += ["timeline.otel"]  # of otel\n')
+
+        take_out("otel", tree)
+
+        assert list(tree.rglob("otel")) == []
+        assert (tree / "timeline/settings.py").read_text() == 'APPS = ["timeline"]\n'
+        (tree / "timeline/named.py").write_text("from timeline.otel import hooks\nfrom tests.otel.spans import spans\n")
+        assert [line.partition(" ")[0] for line in left(["otel"], tree)] == [
+            "timeline/named.py:2:",
+            "timeline/named.py:1:",
+        ]
 
 
 class TestLeft:
@@ -204,4 +223,4 @@ class TestFeaturesIn:
 
 class TestKnown:
     def test_are_the_folders(self):
-        assert {"limits", "fan_out", "bulk_actions"} <= set(known())
+        assert set(TAKEN_OUT) <= set(known())

@@ -12,7 +12,7 @@ from django.test import override_settings
 
 from tests.machines import is_whole
 from tests.testapp.models import Effect, Order
-from timeline import STAY, WORKING, Cancel, Discard, Machine, Retry, RetryAfter, Then, never, on, task
+from timeline import STAY, WORKING, Cancel, Discard, Machine, Retry, RetryAfter, Then, never, on, task, to
 from timeline.engine.attempts import begin_attempts
 from timeline.engine.finalize import fail_for_time
 from timeline.engine.groups import run
@@ -134,6 +134,20 @@ class TestAnError:
         assert entry.detail["error"]["message"] == "slow"
         assert row.reason.endswith("PortalTimeout was raised, which means timed.out")
         assert "PortalTimeout was raised, which means timed.out" in explain(row)
+
+    @pytest.mark.parametrize("options", WAYS)
+    @pytest.mark.parametrize("word", ["when", "do"])
+    def test_of_a_condition_or_an_effect_is_none(self, word, options):
+        """The handler has come to its end, and has not raised it."""
+
+        def refuse(_order):
+            raise PortalTimeout("slow")
+
+        table = TABLE | {"works": TABLE["works"] | {"done": to("over", **{word: refuse})}}
+        run_all(job(lambda _self, _order: Then("done"), table=table, **options))
+
+        assert states() == ["works"]
+        assert ends() == {(State.RETRYABLE, ReasonCode.ERROR)}
 
     @pytest.mark.parametrize("options", WAYS)
     def test_is_logged_with_its_traceback_kept_on_the_row_and_told(self, options, caplog):

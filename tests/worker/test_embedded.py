@@ -15,10 +15,11 @@ from tests.processes import wait_for
 from tests.worker.jobs import Jobs, effects, just_now
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime, story_now, story_time
+from timeline.conf import get_settings
 from timeline.dispatch import poll
 from timeline.dispatch.claim import claim
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
@@ -107,6 +108,26 @@ class TestPoll:
             wait_for(lambda: not ScheduledTask.objects.exclude(state="completed").exists(), "their ends")
 
         assert set(ScheduledTask.objects.values_list("pk", "attempt")) == {(row.pk, 1) for row in rows}
+
+    def test_leaves_lost_messages_of_keys_it_does_not_know_to_who_sends_them(self, order, make_task):
+        """It sends nothing: who does would wait twice as long each time."""
+        row = make_task(task_key="elsewhere.work", state=State.PENDING)
+        run = schedule("jobs.first", order, at=just_now()).task
+        poll.stage(now=story_now("default"), using="default")
+        claim(limit=10, now=story_now("default"), using="default")
+        waits = []
+        for _poll in range(3):
+            ScheduledTask.objects.filter(state="pending").update(
+                lease_expires_at=MachineTime(timedelta(seconds=-1)), sent_at=MachineTime(timedelta(seconds=-1))
+            )
+            Worker("default").poll()
+            row.refresh_from_db()
+            waits.append(row.lease_expires_at - timezone.now())
+
+        run.refresh_from_db()
+        assert (run.state, row.state, row.attempt) == ("completed", "pending", 0)
+        assert max(waits) <= get_settings().resend_after
+        assert not LogEntry.objects.filter(task=row, detail__has_key="resend").exists()
 
     def test_enters_no_handler_once_told_to_stop(self, order):
         schedule("jobs.first", order, at=just_now())

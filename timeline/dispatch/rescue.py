@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -48,7 +48,7 @@ class Rescued(NamedTuple):
     resend: list[ScheduledTask]
 
 
-def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
+def rescue(*, limit: int = 100, now: datetime, using: str, runs: Collection[str] | None = None) -> Rescued:
     """
     Give up attempts and messages whose lease ran out, by the database's real clock; a silent worker's leases run out at once.
 
@@ -56,6 +56,8 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     first after a rest, do not count against ``TIMELINE["MAX_LOST"]``: a neighbour may have been the cause. If the lost attempt
     has done a step, it and earlier ones do not count. Each resend of a message doubles the time to the next, up to an hour.
     No locks are waited for: later calls try locked tasks again, and those that cannot be ended, after the others.
+
+    ``runs``: keys of tasks that the caller runs itself, as it sends nothing. Messages of others it leaves to who sends them.
     """
     begun = monotonic()
     with polling(using):
@@ -69,7 +71,10 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
         lost = [
             registry.when_lost(task.task_key, _lost(task, now, further=task.pk in further), now=now) for task in given
         ]
-        resend = _sent_again([task for task in tasks if task.state == State.PENDING], now=now, using=using)
+        pending = [task for task in tasks if task.state == State.PENDING]
+        resend = [task for task in pending if runs is None or task.task_key in runs]
+        _leave([task for task in pending if runs is not None and task.task_key not in runs], using)
+        resend = _sent_again(resend, now=now, using=using)
         given_up = apply([write for write in lost if write.triggers == (Trigger.RETRY,)], now=now, using=using)
         last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]
         _set_aside(last, TRY_AGAIN, using)
@@ -193,6 +198,13 @@ def _sent_again(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) ->
     return apply(writes, now=now, using=using) + _sent(
         (task for task in tasks if task.sent_at is None), times, using=using
     )
+
+
+def _leave(tasks: Sequence[ScheduledTask], using: str) -> None:
+    """Look at these messages again after a while, behind others. They were not sent, so that nothing is counted or logged."""
+    if tasks:
+        rows = ScheduledTask.objects.using(using).filter(pk__in=[task.pk for task in tasks], state=State.PENDING)
+        rows.update(lease_expires_at=MachineTime(get_settings().resend_after))
 
 
 def _times_sent_again(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, int]:

@@ -15,14 +15,18 @@ class OpenTelemetryConfig(AppConfig):
     label = "timeline_otel"
     verbose_name = "OpenTelemetry"
     default_auto_field = "django.db.models.BigAutoField"
-    hooks = "timeline.otel.hooks.HOOKS"
 
-    def ready(self) -> None:
-        """Say at once what is missing; else the first event would."""
+    @property
+    def hooks(self) -> str:
+        """Where it takes part; asked at start. Says what is missing."""
         if find_spec("opentelemetry") is None:
             raise ImproperlyConfigured(
                 "timeline.otel is in INSTALLED_APPS, and opentelemetry-api is not there. Install the extra otel."
             )
+        return "timeline.otel.hooks.HOOKS"
+
+    def ready(self) -> None:
+        """Let its settings be checked."""
         from django.core import checks
 
         from timeline.otel.conf import check_settings

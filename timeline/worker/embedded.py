@@ -16,6 +16,7 @@ from timeline.dispatch.claim import ClaimedBatch, messages_of
 from timeline.dispatch.poll import Dispatched, begin_poll, stage_and_tell, tell_poll
 from timeline.dispatch.rescue import rescue
 from timeline.engine.groups import Attempt
+from timeline.registry import registry
 from timeline.store.floors import look_anew
 from timeline.store.poll_queries import probe_lost
 from timeline.timing import EARLIEST
@@ -92,7 +93,8 @@ class Worker(Loop):
         self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
             if probe_lost(using=self.using).is_lost:
-                self._lost += messages_of(rescue(now=self._clock(), using=self.using).resend)
+                lost = rescue(now=self._clock(), using=self.using, runs=registry.task_keys())
+                self._lost += messages_of(lost.resend)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
 
     def _begin_more(self, task_key: str, most: int) -> list[Attempt]:

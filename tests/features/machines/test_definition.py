@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from timeline import IGNORE, STAY, Machine, after, on, to
+from timeline import IGNORE, STAY, Machine, after, never, on, to
 from timeline.definition import Definition
 from timeline.exceptions import DefinitionError, InvalidInput
 from timeline.features.machines.reading import states_of
@@ -102,6 +102,24 @@ class TestRefused:
     def test_what_nothing_leads_to(self):
         with pytest.raises(DefinitionError, match="has 'sent', which no way leads to"):
             declared(to("closed", when=is_paid))
+
+    @pytest.mark.parametrize("is_said", [False, True])
+    def test_a_timer_by_which_nothing_may_move(self, is_said):
+        """Its event ends in IGNORE there; once it has come, nothing else does. Who means that says never."""
+        timers = {"go": on("open", hours=1), "end": on("sent", days=9)} | ({"open": never} if is_said else {})
+        given = {
+            "entity": "testapp.Order",
+            "initial": "open",
+            "table": {"open": {"go": [to("sent", when=is_paid), IGNORE]}, "sent": {"end": "closed"}, "closed": {}},
+            "timers": timers,
+            "__module__": __name__,
+        }
+        if is_said:
+            assert type(Machine)("Sale", (Machine,), given).definition
+            return
+        said = "may rest for ever in 'open', where the timer of 'go' is ignored if no condition holds"
+        with pytest.raises(DefinitionError, match=re.escape(said)):
+            type(Machine)("Sale", (Machine,), given)
 
     @pytest.mark.parametrize(
         ("option", "said"),

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import reduce
 from operator import or_
+from traceback import walk_tb
 from typing import Any, Final
 from uuid import UUID
 
@@ -23,10 +24,12 @@ from timeline.definition import Definition, Then
 from timeline.definition.payload_types import check_payload
 from timeline.engine.attempts import PASSING, Attempt
 from timeline.engine.failures import discarding
+from timeline.engine.finalize import record_together
 from timeline.exceptions import HandlerSignal, InvalidInput, MovesTooOften, UnknownTask, WorkerLost
 from timeline.features.machines.declaration import table_of, unknown_event
 from timeline.features.machines.moves import Wish
 from timeline.features.machines.parse import events_of
+from timeline.features.machines.passages import act, way_of
 from timeline.features.machines.sentences import ANSWERED
 from timeline.features.machines.visits import left
 from timeline.lifecycle import Reason, ReasonCode, Trigger
@@ -41,6 +44,9 @@ from timeline.registry import registry
 from timeline.store.transition import Write
 
 SPAN: Final = timedelta(hours=1)  # Moves are counted within it.
+
+# What these raise, a handler has not: conditions and effects of moves, and the writing of what it has returned.
+_NOT_OF_HANDLERS: Final = frozenset({act.__code__, way_of.__code__, record_together.__code__})
 
 _OF_RUN: Final = ("state", "state_at", "back", "moves", "ended_at", "end_code", "end_reason")
 # Equal for tasks that are written together: event, payload as text, task key, and key of the run.
@@ -57,6 +63,8 @@ def answered(attempt: Attempt, error: BaseException, write: Write, *, together: 
         return write
     passes = PASSING in write.evidence and not write.failures  # Tried again, and not counted.
     if passes or write.reason is None or write.reason.code == ReasonCode.IN_DOUBT or attempt.declared.is_timer:
+        return write
+    if any(frame.f_code in _NOT_OF_HANDLERS for frame, _line in walk_tb(error.__traceback__)):
         return write
     events = tuple(dict.fromkeys(events_of(error, errors)))
     return replace(write, answers=events) if events else write

@@ -140,20 +140,36 @@ def rest_problems(definition: Definition, *, nullable: Collection[str] | None = 
     if table is None:
         return
     bound = [(task, task.when) for task in definition.tasks.values() if task.when is not None and task.when.during]
-    due = {state for _task, when in bound for state in when.during if when.field_name not in (nullable or ())}
-    sure = {state for _task, when in bound for state in when.during if not when.field_name} if nullable is None else due
+    lasting = [
+        (state, when)
+        for task, when in bound
+        for state in when.during
+        if not (isinstance(task, Timer) and table.may_pass(task.event, state))
+    ]
+    due = {state for state, when in lasting if when.field_name not in (nullable or ())}
+    sure = {state for state, when in lasting if not when.field_name} if nullable is None else due
     acts = bool(table.working or bound or definition.timers.never)
     without = (
         [] if not acts else [state for state in table.states if state in table.rests - due - definition.timers.never]
     )
     if without:
         shown = ", ".join(map(repr, without))
+        here = [(task, when) for task, when in bound if not set(without).isdisjoint(when.during)]
+        passing = [
+            task.event
+            for task, when in here
+            if isinstance(task, Timer) and any(table.may_pass(task.event, state) for state in when.during)
+        ]
         maybe = [
             f'{task.event if isinstance(task, Timer) else task.name}: {when.verb}("{when.field_name}")'
-            for task, when in bound
-            if not set(without).isdisjoint(when.during)
+            for task, when in here
+            if when.field_name
         ]
-        why = f"{', '.join(maybe)} never comes where the field is NULL" if maybe else "nothing is ever due"
+        why = "nothing is ever due"
+        if passing:
+            why = f"the timer of {passing[0]!r} is ignored if no condition holds"
+        elif maybe:
+            why = f"{', '.join(maybe)} never comes where the field is NULL"
         yield (
             f"may rest for ever in {shown}, where {why}.",
             f'Give a timer, timers = {{"an.event": on({without[0]!r}, days=2)}}; or say so: {{({shown},): never}}.',

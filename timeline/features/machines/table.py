@@ -119,6 +119,11 @@ class Table:
         told = ((state, self.takes(state).get(event)) for state in states)
         return next((state for state, to in told if isinstance(to, Choice) and not to.is_sure), "")
 
+    def may_pass(self, event: str, state: str) -> bool:
+        """Whether it depends on conditions if the event is ignored there."""
+        told = self.takes(state).get(event)
+        return isinstance(told, Choice) and told.targets[-1] is IGNORE
+
     @cached_property
     def has_effects(self) -> bool:
         """Whether something is done on the way of a move."""

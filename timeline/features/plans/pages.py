@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlencode
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from timeline.features.plans.what_if import Effect
 
 
+logger = logging.getLogger("timeline")
 MOST: Final = 1000  # Runs that a page looks at.
 
 
@@ -270,6 +272,10 @@ class WhatIfPages(FeaturePages):
             )
         except TimelineError as error:
             return {"effects": None, "problem": str(error)}
+        except Exception as error:
+            logger.exception("What would come of a change of %s cannot be said.", ref)
+            raised = {"error": f"{type(error).__name__}: {error}".rstrip(": ")}
+            return {"effects": None, "problem": _("The code of this site raised %(error)s") % raised}
         shown = foremost(found, MOST_SHOWN)
         effects = [(effect, called(effect.task_key)) for effect in shown]
         return {"effects": effects, "count": len(found), "drawing": _drawn(shown, now=now, zone=zone)}
