@@ -17,12 +17,14 @@ class TestNames:
         assert set(names(path)) == {"rows", "filter", "limit_key", "task__limits", "ask", "of_it"}
 
     def test_are_not_what_a_library_or_html_calls_so_but_ours_by_the_same_name(self, tmp_path):
-        path = tmp_path / "some.py"
-        path.write_text('asyncio.wait_for(sender.app.steps["worker"])\nDateInput(attrs={"type": "time", "step": 60})\n')
-        assert not {"wait_for", "steps", "step"} & set(names(path))
+        theirs, ours = tmp_path / "theirs.py", tmp_path / "ours.py"
+        theirs.write_text(
+            'asyncio.wait_for(sender.app.steps["worker"])\nDateInput(attrs={"type": "time", "step": 60})\n'
+        )
+        ours.write_text('self.wait_for(attempt.steps)\nread({"step": 60})\n')
 
-        path.write_text('self.wait_for(attempt.steps)\nread({"step": 60})\n')
-        assert {"wait_for", "steps", "step"} <= set(names(path))
+        assert not {"wait_for", "steps", "step"} & set(names(theirs))
+        assert {"wait_for", "steps", "step"} <= set(names(ours))
 
 
 class TestNamed:
