@@ -32,7 +32,7 @@ from timeline import features
 from timeline.features import FEATURES
 
 if TYPE_CHECKING:
-    from django.db.models import Model, QuerySet
+    from django.db.models import Aggregate, Model, QuerySet
 
     from timeline.definition import Definition, Task, Timeline
     from timeline.dispatch.claim import ClaimedBatch
@@ -163,12 +163,14 @@ class Hindrance:
         words: Given tasks, what that query has found (None: nobody has asked it) and ``using``: id of a task → until when it
             is kept, in a few words. One statement at most.
         told: Given a task, ``people`` (whether to tell who decided) and ``using``: all about it, in sentences.
+        newest: Given ``most`` and ``using``, the newest of it, with up to three figures that are others once some of it is.
     """
 
     kept: Callable[..., Kept]
     in_force: Callable[..., QuerySet[Any]]
     words: Callable[..., Mapping[UUID, str]]
     told: Callable[..., Iterable[str]]
+    newest: Callable[..., tuple[QuerySet[Any], Sequence[Aggregate]]]
 
 
 @dataclass(frozen=True, kw_only=True)

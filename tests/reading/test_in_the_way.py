@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db.models import Count
 
 from timeline import hooks
 from timeline.features.holds.verbs import hold
@@ -33,6 +34,7 @@ EBB = Hindrance(
     in_force=lambda *, using: TimelineRun.objects.using(using).none(),
     words=lambda tasks, found, *, using: {task.pk: "until the tide" for task in tasks if Ebb().covers(task.task_key)},
     told=lambda task, *, people, using: ["The sea is low."] if Ebb().covers(task.task_key) else [],
+    newest=lambda *, most, using: (TimelineRun.objects.using(using).all(), [Count("pk")]),
 )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import translation
 
 from timeline.dialects import Among, dialect_of
@@ -110,6 +110,13 @@ def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list
 def some_open(*, using: str) -> HoldQuerySet:
     """Ask for open holds together with something else, for ``over_these``."""
     return Hold.objects.using(using).open().order_by("created_at", "pk")[: MOST_READ + 1]
+
+
+def newest(*, most: int, using: str) -> tuple[HoldQuerySet, Sequence[Count]]:
+    """The newest holds, and how many of them there are, have ended, and are done with: each change changes one of these."""
+    holds = Hold.objects.using(using)
+    latest = holds.filter(pk__in=holds.order_by("-pk").values("pk")[:most])
+    return latest, (Count("pk"), Count("lifted_at"), Count("released_at"))
 
 
 def over_these(tasks: Sequence[ScheduledTask], found: Sequence[Hold], *, using: str) -> dict[UUID, list[Hold]]:
