@@ -222,6 +222,7 @@ class Hooks:
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
         relabels: Change what names entities by the old label of a model: (old, new, ``using``). Before any task is locked.
+        relabels_later: The same of what hangs on tasks, once no rows collide; ``change`` gives rows the label in a ``column``.
         blanks: Rows about entities, by model, with what their columns become when an entity is erased.
         functions: Functions that its statements call, kept in databases that have such: its name (without ``timeline_``), and
             what makes the text, given ``using``; None: that is in ``function_<name>`` among the statements.
@@ -288,6 +289,7 @@ class Hooks:
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
     relabels: tuple[Callable[..., None], ...] = ()
+    relabels_later: tuple[Callable[..., None], ...] = ()
     blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
     functions: tuple[tuple[str, Callable[[str], str] | None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
