@@ -143,10 +143,16 @@ class SomeColumns:
 
 
 class Kept(Protocol):
-    """Which tasks are kept from running. ``parts``: names of the optional lines of statements that leave out some of a kind."""
+    """
+    Which tasks are kept from running. ``parts``: names of the optional lines of statements that leave out some of a kind.
+    ``is_any``: whether anything is kept at all.
+    """
 
     @property
     def parts(self) -> frozenset[str]: ...
+
+    @property
+    def is_any(self) -> bool: ...
 
     def covers(self, task_key: str) -> bool:
         """Whether all tasks of a kind are kept."""
@@ -163,6 +169,8 @@ class Hindrance:
         words: Given tasks, what that query has found (None: nobody has asked it) and ``using``: id of a task → until when it
             is kept, in a few words. One statement at most.
         told: Given a task, ``people`` (whether to tell who decided) and ``using``: all about it, in sentences.
+        end: Given ``now`` and ``using``, end all of it whose time is over.
+        next_end: Given ``now``, ``until`` and ``using``, when the next of it ends by itself, if not after ``until``.
         newest: Given ``most`` and ``using``, the newest of it, with up to three figures that are others once some of it is.
     """
 
@@ -170,6 +178,8 @@ class Hindrance:
     in_force: Callable[..., QuerySet[Any]]
     words: Callable[..., Mapping[UUID, str]]
     told: Callable[..., Iterable[str]]
+    end: Callable[..., object]
+    next_end: Callable[..., datetime | None]
     newest: Callable[..., tuple[QuerySet[Any], Sequence[Aggregate]]]
 
 

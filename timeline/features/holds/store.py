@@ -49,6 +49,11 @@ class OnHold:
         """Names of the lines of statements that leave out tasks of held entities; none: no entity is on hold."""
         return frozenset({"on_hold"} if (Scope.ENTITY, "") in self.targets else ())
 
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is on hold."""
+        return bool(self.targets)
+
     def covers(self, task_key: str, queue: str = "") -> bool:
         """Whether a kind is on hold; ``queue`` is assumed where this process does not know the kind."""
         if not self.targets:
@@ -110,6 +115,13 @@ def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list
 def some_open(*, using: str) -> HoldQuerySet:
     """Ask for open holds together with something else, for ``over_these``."""
     return Hold.objects.using(using).open().order_by("created_at", "pk")[: MOST_READ + 1]
+
+
+def next_release(*, now: datetime, until: datetime | None, using: str) -> datetime | None:
+    """When the next hold ends by itself, if that is not after ``until``."""
+    ahead = Hold.objects.using(using).open().filter(lifted_at=None, until__gt=now)
+    ahead = ahead if until is None else ahead.filter(until__lte=until)
+    return ahead.order_by("until").values_list("until", flat=True).first()
 
 
 def newest(*, most: int, using: str) -> tuple[HoldQuerySet, Sequence[Count]]:
