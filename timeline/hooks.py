@@ -376,8 +376,9 @@ def feature_of_option(name: str) -> str:
 
 def of_features(module: str, name: str) -> Iterator[Any]:
     """
-    What each feature has by this name in a module of its folder, where it has that module: ``PAGES`` in ``pages``,
-    ``ROUTES`` in ``api``, ``CHECKS`` in ``checks``. Only who shows them asks, so that a site without an API loads none.
+    What each feature has by this name in a module of its folder, where it has that module: ``PAGES`` and ``DECISIONS`` in
+    ``pages``, ``ROUTES`` in ``api``, ``CHECKS`` in ``checks``. Only who shows them asks, so that a site without an API loads
+    none.
     """
     for feature in FEATURES:
         if (found := _loaded(feature, module)) is not None:
