@@ -3,8 +3,11 @@ Where features stand: how many files of the package name each one outside of its
 
 A file names a feature if it imports something of its folder, or if a name in its code, or a text that is a name and nothing
 else (``"limit_key"``), is one of the feature's words below. Comments and docstrings are not counted. A file is the feature's
-own if it lies in the feature's folder, ``timeline/features/<feature>``, or, as long as there is none, if its own name is one of
-the words.
+own if it lies in the feature's folder, ``timeline/features/<feature>``, or is its command, which Django looks for elsewhere
+(``timeline_hold``); or, as long as there is no folder, if its own name is one of the words.
+
+All files are counted. Beside it stands where they are: *roots* name what people import, whatever feature it is of; files of
+*other features*, which build on each other as ``docs/explanation/inside.md`` says; and the rest, *core and faces*.
 
 ``--detail limits`` lists the files.
 """
@@ -39,6 +42,17 @@ WORDS: Final = {
     "machines": r"\w*[mM]achines?|machines?_(?!time|now)\w+|\w+_machines?|STAY|BACK|IGNORE|StateField|state_field|Edge",
 }
 
+# Whose, and name: words of features that are somebody else's there. What an object of a library has by this name, and an
+# attribute of HTML. ``Limit(on_discard="hold")`` keeps a place, and nothing is on hold.
+ELSEWHERE: Final = {("asyncio", "wait_for"), ("_woken", "wait_for"), ("app", "steps"), ("attrs", "step")}
+KEEPS_A_PLACE: Final = {"features/limits/declaration.py": "hold", "features/limits/rules.py": "hold"}
+
+# What people import, and Django loads: they name each feature that has something for them.
+ROOTS: Final = (
+    *("__init__.py", "definition/__init__.py", "definition/options.py", "features/__init__.py", "models/__init__.py"),
+    *("shortcuts/__init__.py", "timing/__init__.py"),
+)
+
 
 def files() -> list[Path]:
     """The package's files, but for migrations and the apps beside it."""
@@ -57,8 +71,8 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def names(path: Path) -> Iterator[str]:
-    """Each name in the code of a file, and each text that is a name."""
-    for node in ast.walk(tree_of(path)):
+    """Each name in the code of a file, and each text that is a name, but for those of others."""
+    for node in _ours(tree_of(path)):
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
                 yield name
@@ -74,6 +88,25 @@ def names(path: Path) -> Iterator[str]:
                 yield from text.split("__")
 
 
+def _ours(tree: ast.Module) -> Iterator[ast.AST]:
+    others = {id(each) for node in ast.walk(tree) for each in _of_others(node)}
+    return (node for node in ast.walk(tree) if id(node) not in others)
+
+
+def _of_others(node: ast.AST) -> Iterator[ast.AST]:
+    """What stands for something of a library, or of HTML, below a piece of code."""
+    match node:
+        case ast.Attribute(attr=name, value=ast.Name(id=whose) | ast.Attribute(attr=whose)) if (
+            whose,
+            name,
+        ) in ELSEWHERE:
+            yield node
+        case ast.keyword(arg=str(whose), value=ast.Dict(keys=keys)):
+            for key in keys:
+                if isinstance(key, ast.Constant) and (whose, key.value) in ELSEWHERE:
+                    yield key
+
+
 def named(feature: str) -> list[Path]:
     """The files that name a feature, and are not its own."""
     folder, words = PACKAGE / "features" / feature, re.compile(WORDS[feature])
@@ -81,9 +114,22 @@ def named(feature: str) -> list[Path]:
     importing = {known[name] for name in _importing(f"timeline.features.{feature}")}
     for path in files():
         own = folder in path.parents if folder.exists() else words.fullmatch(path.stem.lstrip("_")) is not None
-        if not own and (path in importing or any(words.fullmatch(name.lstrip("_")) for name in names(path))):
+        own = own or (
+            path.parent.name == "commands" and words.fullmatch(path.stem.removeprefix("timeline_")) is not None
+        )
+        place = path.relative_to(PACKAGE).as_posix()
+        said = (name for name in names(path) if name != KEEPS_A_PLACE.get(place))
+        if not own and (path in importing or any(words.fullmatch(name.lstrip("_")) for name in said)):
             found.append(path)
     return found
+
+
+def parted(paths: list[Path]) -> tuple[int, int, int]:
+    """How many of these files are roots, how many are of other features, and how many of the core and the faces."""
+    places = [path.relative_to(PACKAGE).as_posix() for path in paths]
+    roots = sum(place in ROOTS for place in places)
+    features = sum(place.startswith("features/") and place not in ROOTS for place in places)
+    return roots, features, len(places) - roots - features
 
 
 def _importing(folder: str) -> set[str]:
@@ -164,9 +210,11 @@ def main() -> None:
         for path in named(feature):
             print(path.relative_to(ROOT))
         return
-    print("| feature | files outside its folder that name it |\n|---|--:|")
+    print("| feature | files outside its folder that name it | roots | other features | core and faces |")
+    print("|---|--:|--:|--:|--:|")
     for feature in WORDS:
-        print(f"| {feature} | {len(named(feature))} |")
+        found = named(feature)
+        print(f"| {feature} | {len(found)} | {' | '.join(map(str, parted(found)))} |")
     print("\n| feature | modules outside of features that import it |\n|---|--:|")
     for feature, those in sorted(couplings().items()):
         print(f"| {feature} | {len(those)} |")

@@ -32,7 +32,7 @@ from timeline import features
 from timeline.features import FEATURES
 
 if TYPE_CHECKING:
-    from django.db.models import Model, QuerySet
+    from django.db.models import Aggregate, Model, QuerySet
 
     from timeline.definition import Definition, Task, Timeline
     from timeline.dispatch.claim import ClaimedBatch
@@ -144,10 +144,16 @@ class SomeColumns:
 
 
 class Kept(Protocol):
-    """Which tasks are kept from running. ``parts``: names of the optional lines of statements that leave out some of a kind."""
+    """
+    Which tasks are kept from running. ``parts``: names of the optional lines of statements that leave out some of a kind.
+    ``is_any``: whether anything is kept at all.
+    """
 
     @property
     def parts(self) -> frozenset[str]: ...
+
+    @property
+    def is_any(self) -> bool: ...
 
     def covers(self, task_key: str) -> bool:
         """Whether all tasks of a kind are kept."""
@@ -164,12 +170,18 @@ class Hindrance:
         words: Given tasks, what that query has found (None: nobody has asked it) and ``using``: id of a task → until when it
             is kept, in a few words. One statement at most.
         told: Given a task, ``people`` (whether to tell who decided) and ``using``: all about it, in sentences.
+        end: Given ``now`` and ``using``, end all of it whose time is over.
+        next_end: Given ``now``, ``until`` and ``using``, when the next of it ends by itself, if not after ``until``.
+        newest: Given ``most`` and ``using``, the newest of it, with up to three figures that are others once some of it is.
     """
 
     kept: Callable[..., Kept]
     in_force: Callable[..., QuerySet[Any]]
     words: Callable[..., Mapping[UUID, str]]
     told: Callable[..., Iterable[str]]
+    end: Callable[..., object]
+    next_end: Callable[..., datetime | None]
+    newest: Callable[..., tuple[QuerySet[Any], Sequence[Aggregate]]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,6 +233,7 @@ class Hooks:
         successions: Let new revisions take over what those before them have; change the writes that end these.
         redrives: Told of tasks that have ended before the next revisions of them are inserted.
         relabels: Change what names entities by the old label of a model: (old, new, ``using``). Before any task is locked.
+        relabels_later: The same of what hangs on tasks, once no rows collide; ``change`` gives rows the label in a ``column``.
         blanks: Rows about entities, by model, with what their columns become when an entity is erased.
         functions: Functions that its statements call, kept in databases that have such: its name (without ``timeline_``), and
             what makes the text, given ``using``; None: that is in ``function_<name>`` among the statements.
@@ -287,6 +300,7 @@ class Hooks:
     successions: tuple[Callable[..., list[Write]], ...] = ()
     redrives: tuple[Callable[..., None], ...] = ()
     relabels: tuple[Callable[..., None], ...] = ()
+    relabels_later: tuple[Callable[..., None], ...] = ()
     blanks: tuple[tuple[type[Model], Mapping[str, Any]], ...] = ()
     functions: tuple[tuple[str, Callable[[str], str] | None], ...] = ()
     migrated: tuple[Callable[..., None], ...] = ()
@@ -405,8 +419,9 @@ def feature_of_option(name: str) -> str:
 
 def of_features(module: str, name: str) -> Iterator[Any]:
     """
-    What each feature has by this name in a module of its folder, where it has that module: ``PAGES`` in ``pages``,
-    ``ROUTES`` in ``api``, ``CHECKS`` in ``checks``. Only who shows them asks, so that a site without an API loads none.
+    What each feature has by this name in a module of its folder, where it has that module: ``PAGES`` and ``DECISIONS`` in
+    ``pages``, ``ROUTES`` in ``api``, ``CHECKS`` in ``checks``. Only who shows them asks, so that a site without an API loads
+    none.
     """
     for feature in FEATURES:
         if (found := _loaded(feature, module)) is not None:

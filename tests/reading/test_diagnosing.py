@@ -327,7 +327,7 @@ class TestWhatWaits:
         make_task(state=State.DISCARDED, reason_code="error", finished_at=now - timedelta(days=3))
 
         found = look(now)
-        assert (found.waiting.dead_letters, found.well, found.nothing_waits) == (2, True, False)
+        assert (found.waiting.dead_letters, found.well, found.needs_nobody) == (2, True, False)
 
         make_task(previous=dead, revision=2, occurrence=dead.occurrence)
         assert look(now).waiting.dead_letters == 1
@@ -339,16 +339,16 @@ class TestWhatWaits:
         found = look(now)
 
         assert (found.waiting.in_doubt, found.waiting.changed, found.waiting.total) == (2, 1, 3)
-        assert not found.nothing_waits
+        assert not found.needs_nobody
 
     def test_counts_holds_that_somebody_has_to_release(self, now):
         given = {"scope": "everything", "reason": "x", "created_at": now}
         Hold.objects.create(**given, until=now + timedelta(days=1))
-        assert look(now).nothing_waits
+        assert look(now).needs_nobody
 
         Hold.objects.create(**given)
 
-        assert (look(now).waiting.holds, look(now).nothing_waits) == (1, False)
+        assert (look(now).waiting.holds, look(now).needs_nobody) == (1, False)
 
     def test_counts_nothing_where_nothing_waits(self, make_task, now):
         for state in (State.SCHEDULED, State.COMPLETED, State.CANCELLED):
@@ -356,4 +356,4 @@ class TestWhatWaits:
 
         found = look(now)
 
-        assert (found.waiting.total, found.nothing_waits) == (0, True)
+        assert (found.waiting.total, found.needs_nobody) == (0, True)

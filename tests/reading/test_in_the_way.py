@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from django.db.models import Count
 
 from timeline import hooks
 from timeline.features.holds.verbs import hold
@@ -20,6 +22,7 @@ class Ebb:
     """As a feature says what it keeps: of kinds all tasks whose key begins with a word."""
 
     parts = frozenset[str]()
+    is_any = True
 
     def __init__(self, using="default"):
         self.using = using
@@ -33,6 +36,9 @@ EBB = Hindrance(
     in_force=lambda *, using: TimelineRun.objects.using(using).none(),
     words=lambda tasks, found, *, using: {task.pk: "until the tide" for task in tasks if Ebb().covers(task.task_key)},
     told=lambda task, *, people, using: ["The sea is low."] if Ebb().covers(task.task_key) else [],
+    end=lambda *, now, using: None,
+    next_end=lambda *, now, until, using: None,
+    newest=lambda *, most, using: (TimelineRun.objects.using(using).all(), [Count("pk")]),
 )
 
 
@@ -91,3 +97,36 @@ class TestLeftOut:
         taken = ScheduledTask.objects.taken_of(keys, left_out(using="default"))
 
         assert list(taken) == [rows[2]]
+
+
+class LowWater(Ebb):
+    """All is kept, until the tide."""
+
+    def covers(self, task_key):
+        return True
+
+
+class Flood(Ebb):
+    """Nothing is kept any more."""
+
+    is_any = False
+
+    def covers(self, task_key):
+        return False
+
+
+class TestStoryTime:
+    def test_goes_on_to_the_end_of_what_keeps_a_task(self, clock, make_task, monkeypatch):
+        tide, over = clock.now + timedelta(hours=6), []
+        water = replace(
+            EBB,
+            kept=lambda *, using: Flood() if over else LowWater(),
+            end=lambda *, now, using: over.append(now) if now >= tide else None,
+            next_end=lambda *, now, until, using: tide if now < tide else None,
+        )
+        monkeypatch.setitem(vars(hooks.hooks()), "hindrances", (water,))
+        make_task(scheduled_at=clock.now)
+
+        ran = clock.run_next()
+
+        assert (ran.started_at, clock.now) == (tide, tide)

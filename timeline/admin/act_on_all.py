@@ -29,7 +29,7 @@ from timeline.features.bulk_actions.pages import begin_from, bulk_id_of  # of bu
 from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.policy import APPROVALS, POSSIBLE, Action
+from timeline.policy import POSSIBLE, Action
 from timeline.reading.tallies import Amount
 from timeline.store.counts import counts_by_state
 from timeline.store.index_selection import ALL, KindsThere
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 
-ACTIONS: Final = [action for action in WORDINGS if isinstance(action, Action) and action not in APPROVALS]
+ACTIONS: Final = list(WORDINGS)
 BATCH: Final = 100  # Tasks that change together, or none of them: then each by itself.
 SHOWN: Final = 10
 MAX_COUNTED: Final = 10_000  # Of each state, for who may do nothing with them.

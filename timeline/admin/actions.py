@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from enum import StrEnum
+from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
@@ -22,37 +23,26 @@ from timeline.exceptions import (
     TransitionNotAllowed,
     UnknownTask,
 )
-from timeline.features.waits.reading import not_to_decide
+from timeline.hooks import of_features
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.policy import APPROVALS, POSSIBLE, Action, is_possible
+from timeline.policy import POSSIBLE, Action, is_possible
 from timeline.reading.changes_since import changes_since
 from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise, StrPromise
 
+    from timeline.admin.forms import ReasonForm
+
 MAX_CHOSEN = 200  # So many tasks may be chosen at a time; a page of the list has fewer.
 
 
-class Decision(StrEnum):
-    """What somebody may say of one task that rests because of a step: each is the action to decide."""
-
-    STEP_HAPPENED = "step_happened"
-    FORGET_STEP = "forget_step"
-    GO_ON = "go_on"
-
-
-Deed = Action | Decision
-
-
-def action_of(deed: Deed) -> Action:
-    """The action that the policy is asked about."""
-    return Action.DECIDE if isinstance(deed, Decision) else deed
+Deed = str  # An action, or what a feature calls its own.
 
 
 class Wording(NamedTuple):
-    """How a page speaks of an action; ``asks`` and ``done`` take the number of tasks or the name of the step."""
+    """How a page speaks of an action; ``asks`` and ``done`` take the number of tasks, or what is ``given``."""
 
     verb: StrPromise
     asks: Any
@@ -60,7 +50,7 @@ class Wording(NamedTuple):
     means: StrPromise
 
 
-WORDINGS: Final[Mapping[Deed, Wording]] = {
+WORDINGS: Final[Mapping[Action, Wording]] = {
     Action.CANCEL: Wording(
         pgettext_lazy("timeline", "Cancel"),
         ngettext_lazy("Cancel %(count)d task", "Cancel %(count)d tasks", "count"),
@@ -85,58 +75,55 @@ WORDINGS: Final[Mapping[Deed, Wording]] = {
         ngettext_lazy("%(count)d task runs again.", "%(count)d tasks run again.", "count"),
         gettext_lazy("What has ended stays as it is; a new task, its next revision, is due at once."),
     ),
-    Action.APPROVE: Wording(
-        pgettext_lazy("timeline", "Approve"),
-        gettext_lazy("Approve it"),
-        gettext_lazy("It is approved. The task goes on."),
-        gettext_lazy("The task goes on at once, and is told that you approved it. The first decision stands."),
-    ),
-    Action.REJECT: Wording(
-        pgettext_lazy("timeline", "Reject"),
-        gettext_lazy("Reject it"),
-        gettext_lazy("It is rejected. The task goes on."),
-        gettext_lazy("The task goes on at once, and is told that you rejected it. The first decision stands."),
-    ),
-    Decision.STEP_HAPPENED: Wording(
-        gettext_lazy("It happened"),
-        gettext_lazy("Say that step %(step)s happened"),
-        gettext_lazy("Step %(step)s counts as done. The task goes on."),
-        gettext_lazy("The step counts as done and is not called again. The task goes on behind it at once."),
-    ),
-    Decision.FORGET_STEP: Wording(
-        gettext_lazy("Do it again"),
-        gettext_lazy("Do step %(step)s again"),
-        gettext_lazy("Step %(step)s is forgotten. The task goes on, and does it again."),
-        gettext_lazy(
-            "What is recorded of the step is deleted. The task goes on at once, and calls the step again: if it has happened, "
-            "it happens twice."
-        ),
-    ),
-    Decision.GO_ON: Wording(
-        gettext_lazy("Go on"),
-        gettext_lazy("Let the task go on"),
-        gettext_lazy("The task goes on."),
-        gettext_lazy(
-            "All steps that are done count, in whatever order. The task goes on at once, with the code as it is now."
-        ),
-    ),
 }
 
 
-def _of_one(verb: Callable[..., ScheduledTask]) -> Callable[..., list[ScheduledTask]]:
-    return lambda tasks, **given: [verb(task, **given) for task in tasks]
+class FeatureAction(NamedTuple):
+    """
+    What a feature has people do with one task: it names these in ``DECISIONS`` of its module ``pages``.
+
+    Args:
+        name: As forms say it.
+        action: What the policy is asked about.
+        call: Does it, to one task, as shortcuts do.
+        impossible: Given a task with which it leads nowhere, and who looks: why; empty: by its state alone.
+        form: What is asked; None: the reason.
+        given: Names of what its button says beside, which ``wording`` and ``call`` take.
+    """
+
+    name: str
+    action: Action
+    wording: Wording
+    call: Callable[..., ScheduledTask]
+    impossible: Callable[[ScheduledTask, Reader], str]
+    form: type[ReasonForm] | None = None
+    given: tuple[str, ...] = ()
 
 
-_CALLS: Final[Mapping[Deed, Callable[..., list[ScheduledTask]]]] = {
+@cache
+def feature_actions() -> Mapping[str, FeatureAction]:
+    """Those of all features, by their names."""
+    return {each.name: each for each in chain.from_iterable(of_features("pages", "DECISIONS"))}
+
+
+@cache
+def wordings() -> Mapping[str, Wording]:
+    """How pages speak of all that is done with one task."""
+    theirs = ((name, each.wording) for name, each in feature_actions().items())
+    return dict(chain(WORDINGS.items(), theirs))
+
+
+def action_of(deed: Deed) -> Action:
+    """The action that the policy is asked about."""
+    theirs = feature_actions().get(deed)
+    return theirs.action if theirs is not None else Action(deed)
+
+
+_CALLS: Final[Mapping[Action, Callable[..., list[ScheduledTask]]]] = {
     Action.CANCEL: shortcuts.cancel,
     Action.MOVE: shortcuts.move,
     Action.RUN_NOW: shortcuts.run_now,
     Action.REDRIVE: shortcuts.redrive,
-    Action.APPROVE: _of_one(shortcuts.approve),
-    Action.REJECT: _of_one(shortcuts.reject),
-    Decision.STEP_HAPPENED: _of_one(shortcuts.step_happened),
-    Decision.FORGET_STEP: _of_one(shortcuts.forget_step),
-    Decision.GO_ON: _of_one(shortcuts.go_on),
 }
 
 
@@ -191,17 +178,11 @@ def carried_on_of(ids: Collection[UUID], *, using: str) -> set[UUID]:
 
 def obstacle(deed: Deed, task: ScheduledTask, reader: Reader, carried_on: Collection[UUID]) -> str:
     """Say why an action cannot change a task; empty: it can. ``carried_on`` are ids of tasks that have a later revision."""
-    action = action_of(deed)
-    if action in APPROVALS and not is_possible(action, task):
-        return (
-            not_to_decide(task)
-            if reader.policy.may_decide(reader.user, task)
-            else _("It asks for no approval of yours.")
-        )
+    action, theirs = action_of(deed), feature_actions().get(deed)
+    if theirs is not None and not is_possible(action, task) and (why := theirs.impossible(task, reader)):
+        return why
     if task.state not in POSSIBLE[action]:
         return _("The task is %(state)s.") % {"state": State(task.state).label}
-    if not is_possible(action, task):
-        return _("It does not wait for a decision about a step.")
     if action == Action.REDRIVE and task.pk in carried_on:
         return _("A later revision carries on for it; look at that one.")
     if action == Action.REDRIVE and task.run is not None and not (task.run.is_open or task.run.is_finished):
@@ -258,9 +239,11 @@ def perform(
     using: str,
 ) -> ActionOutcome:
     """Do it to all of the tasks, or to none; to those that were seen, as they were seen."""
-    actor = actor_of(reader.user)
+    given = {**answers, "actor": actor_of(reader.user), "seen": seen, "using": using}
+    theirs = feature_actions().get(deed)
     try:
-        return ActionOutcome(_CALLS[deed](list(tasks), **answers, actor=actor, seen=seen, using=using), "")
+        done = [theirs.call(task, **given) for task in tasks] if theirs else _CALLS[Action(deed)](list(tasks), **given)
+        return ActionOutcome(done, "")
     except ChangedSince as error:
         changed = next(task for task in tasks if task.pk == error.task)
         return ActionOutcome([], _changed(changed, error.remedy), _since(changed, seen, reader, using))

@@ -16,17 +16,17 @@ from django.views.decorators.csrf import csrf_protect
 
 from timeline.admin.actions import (
     MAX_CHOSEN,
-    WORDINGS,
     ActionOutcome,
     Count,
-    Decision,
     Deed,
     action_of,
     carried_on_of,
     changed_meanwhile,
     count,
+    feature_actions,
     perform,
     twice,
+    wordings,
 )
 from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.outcomes import outcomes
@@ -35,7 +35,7 @@ from timeline.admin.references import names_of
 from timeline.admin.subject import Reader
 from timeline.admin.task_list import row_of
 from timeline.models import ScheduledTask
-from timeline.policy import APPROVALS, Action
+from timeline.policy import Action
 
 
 class Confirming(Pages):
@@ -65,7 +65,7 @@ class Confirming(Pages):
         if not ids:
             messages.warning(request, _("Choose the tasks first."))
             return redirect(self.list_as_left(given))
-        if (isinstance(deed, Decision) or deed in APPROVALS) and len(ids) > 1:
+        if deed in feature_actions() and len(ids) > 1:
             raise Http404(_("There is no such action."))
         counted = self._count(request, deed, ids)
         if given is not request.POST:
@@ -85,7 +85,7 @@ class Confirming(Pages):
         reader = Reader(policy_of(request), request.user)
         done = changed_meanwhile(counted, seen, reader, using=self.alias)
         if form.is_valid() and not done.problem:
-            answers = form.cleaned_data | _step(deed, given)
+            answers = form.cleaned_data | _beside(deed, given)
             done = perform(deed, counted.able, answers, reader=reader, seen=seen, using=self.alias)
             if done.tasks:
                 return self._leave(request, deed, done.tasks)
@@ -106,7 +106,7 @@ class Confirming(Pages):
         return count(deed, tasks, len(ids), Reader(policy_of(request), request.user), carried_on)
 
     def _leave(self, request: HttpRequest, deed: Deed, tasks: list[ScheduledTask]) -> HttpResponse:
-        messages.success(request, WORDINGS[deed].done % {"count": len(tasks), **_step(deed, request.POST)})
+        messages.success(request, wordings()[deed].done % {"count": len(tasks), **_beside(deed, request.POST)})
         if "alone" in request.POST and len(tasks) == 1:
             return redirect(self.address("change", tasks[0].pk))
         return redirect(self.list_as_left(request.POST))
@@ -127,13 +127,13 @@ class Confirming(Pages):
             task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(becomes=becomes.get(task.pk))
             for task in tasks
         }
-        step = _step(deed, given)
+        beside = _beside(deed, given)
         alone = "alone" in given and len(tasks) == 1
         context: dict[str, Any] = {
             "action": deed,
-            "wording": WORDINGS[deed],
-            "asks": WORDINGS[deed].asks % {"count": len(counted.able), **step},
-            **step,
+            "wording": wordings()[deed],
+            "asks": wordings()[deed].asks % {"count": len(counted.able), **beside},
+            "beside": beside.items(),
             "able": [rows[task.pk] for task in counted.able],
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
@@ -147,21 +147,20 @@ class Confirming(Pages):
             "where": given.get("where", ""),
             "alone": alone,
         }
-        return self.page(request, "act", str(WORDINGS[deed].verb), now, context)
+        return self.page(request, "act", str(wordings()[deed].verb), now, context)
 
 
 def _deed(text: str) -> Deed:
-    for deed in WORDINGS:
+    for deed in wordings():
         if deed == text:
             return deed
     raise Http404(_("There is no such action."))
 
 
-def _step(deed: Deed, given: QueryDict) -> dict[str, str]:
-    """Name of the step that a decision is about, as rows have it: browsers send line breaks as two characters."""
-    if deed not in (Decision.STEP_HAPPENED, Decision.FORGET_STEP):
-        return {}
-    return {"step": given.get("step", "").replace("\r\n", "\n")}
+def _beside(deed: Deed, given: QueryDict) -> dict[str, str]:
+    """What its button says beside, as rows have it: browsers send line breaks as two characters."""
+    theirs = feature_actions().get(deed)
+    return {name: given.get(name, "").replace("\r\n", "\n") for name in theirs.given} if theirs else {}
 
 
 def _ids(texts: list[str]) -> list[UUID]:

@@ -12,7 +12,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.admin.actions import WORDINGS
+from timeline.admin.actions import wordings
 from timeline.admin.entity_picture import drawing
 from timeline.admin.guard_answers import standing_of
 from timeline.admin.references import Called, called, why_in_words
@@ -400,7 +400,7 @@ def _with_answers(item: Item, held: str, reader: Reader) -> Item:
     task = item.task
     if task is None or not task.is_open or task.state == State.ACTIVE:
         return item
-    verbs = [(action, WORDINGS[action].verb) for action in reader.answers(task)]
+    verbs = [(action, wordings()[action].verb) for action in reader.answers(task)]
     return item._replace(held=held, verbs=verbs)
 
 

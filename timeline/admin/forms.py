@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
@@ -12,9 +11,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from timeline.admin.actions import Decision, Deed
-from timeline.exceptions import DateOutOfRange, InvalidInput
-from timeline.payloads import check_json
+from timeline.admin.actions import Deed, feature_actions
+from timeline.exceptions import DateOutOfRange
 from timeline.policy import Action
 from timeline.timing import check_time
 from timeline.timing.offsets import Offset
@@ -102,56 +100,10 @@ def _hours(number: int | None) -> timedelta:
     return timedelta(hours=number or 0)
 
 
-class ApproveForm(ReasonForm):
-    """A yes needs no reason."""
-
-    reason = forms.CharField(
-        label=pgettext_lazy("timeline", "Reason"),
-        max_length=200,
-        required=False,
-        help_text=gettext_lazy("200 characters at most. It is kept in the event, with your name."),
-        widget=forms.TextInput(attrs={"class": "vTextField", "maxlength": 200, "autocomplete": "off"}),
-    )
-
-
-class HappenedForm(ReasonForm):
-    """Why somebody says that a step happened, and what it would have returned."""
-
-    result = forms.CharField(
-        label=gettext_lazy("What it returned"),
-        required=False,
-        help_text=gettext_lazy('The task goes on with it. As JSON: 7, "text" or {"receipt": 7}. Empty: nothing.'),
-        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
-    )
-    field_order = ("result", "reason")
-
-    def clean_result(self) -> Any:
-        """Read it; None for nothing."""
-        text: str = self.cleaned_data["result"]
-        try:
-            read = json.loads(text) if text else None
-        except json.JSONDecodeError as error:
-            said = _("This is no JSON from line %(line)d, column %(column)d on.")
-            raise forms.ValidationError(said % {"line": error.lineno, "column": error.colno}) from None
-        except (ValueError, RecursionError):
-            raise forms.ValidationError(_("This is no JSON that can be read.")) from None
-        try:
-            check_json("result", read)
-        except InvalidInput as error:
-            raise forms.ValidationError(str(error)) from None
-        return read
-
-
-_FORMS: Final[Mapping[Deed, type[ReasonForm]]] = {
-    Action.MOVE: MoveForm,
-    Action.APPROVE: ApproveForm,
-    Decision.STEP_HAPPENED: HappenedForm,
-}
-
-
 def form_for(deed: Deed) -> type[ReasonForm]:
     """The form that is asked with."""
-    return _FORMS.get(deed, ReasonForm)
+    theirs = feature_actions().get(deed)
+    return (theirs.form if theirs else None) or (MoveForm if deed == Action.MOVE else ReasonForm)
 
 
 def looked_at(form: ReasonForm) -> ReasonForm:

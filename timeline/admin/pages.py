@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import pgettext
 
-from timeline.admin.actions import MAX_CHOSEN
+from timeline.admin.actions import MAX_CHOSEN, feature_actions
 from timeline.admin.bar import BarEntry, BarPlace, bar_of, counts_asked, counts_kept, keep_counts
 from timeline.admin.beside import beside_of
 from timeline.admin.list_query import PAYLOAD, Question, asked
@@ -49,7 +49,7 @@ else:
     Base = ModelAdmin
 
 _KEY: Final = "timeline_draft"
-_FIELDS: Final = ("action", "where", "alone", "step", "result", "reason", "at")
+_FIELDS: Final = ("action", "where", "alone", "reason", "at")
 _LONGEST: Final = 1000  # Characters of each that are kept.
 _LONGEST_ID: Final = 36  # Of a task: who has not logged in can write no more than this into the store of sessions.
 
@@ -102,9 +102,19 @@ def keep(request: HttpRequest) -> None:
         who = _signer().unsign(request.POST.get("who", ""))
     except BadSignature:
         return
-    said = {name: [request.POST[name][:_LONGEST]] for name in _FIELDS if name in request.POST}
+    said = {
+        name: [request.POST[name][:_LONGEST]]
+        for name in _fields(request.POST.get("action", ""))
+        if name in request.POST
+    }
     said["who"] = [who]
     request.session[_KEY] = said | {"task": [text[:_LONGEST_ID] for text in request.POST.getlist("task")[:MAX_CHOSEN]]}
+
+
+def _fields(deed: str) -> set[str]:
+    theirs = feature_actions().get(deed)
+    more = (*theirs.given, *(theirs.form.base_fields if theirs.form else ())) if theirs else ()
+    return {*_FIELDS, *more}
 
 
 def kept(request: HttpRequest) -> QueryDict | None:

@@ -60,7 +60,7 @@ def telling(
     return {
         "task": shown,
         "story": story.splitlines(),
-        "waits": ahead if task.is_open else [],
+        "ahead": ahead if task.is_open else [],
         "first_due": log.first_due or task.scheduled_at,
         "trace": rows,
         "trace_is_cut": trace_is_cut or log.left_out,

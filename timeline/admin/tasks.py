@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -19,7 +19,7 @@ from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods, require_safe
 
 from timeline.admin.act_on_all import MatchingPages
-from timeline.admin.actions import WORDINGS, obstacle
+from timeline.admin.actions import WORDINGS, obstacle, wordings
 from timeline.admin.attention import AttentionPages
 from timeline.admin.dead_letters import DeadLetterPages, RedrivePages
 from timeline.admin.entities import answer, in_order_of_start, machines_at, picture, read_entity, timeline_of
@@ -45,7 +45,7 @@ from timeline.live.pages import watched
 from timeline.live.versions import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
-from timeline.policy import APPROVALS, POSSIBLE, Action
+from timeline.policy import POSSIBLE, Action
 from timeline.reading.dead_letters import fixed_since
 from timeline.reading.in_the_way import asks_in_the_way
 from timeline.reading.log_parts import asked_of_log, log_part
@@ -60,9 +60,6 @@ if TYPE_CHECKING:
     from timeline.live.versions import Subject
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
-
-# To decide is about a step, so that its buttons stand there.
-_BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
 class TaskAdmin(
@@ -207,7 +204,7 @@ class TaskAdmin(
             "wait": wait_of(task, using=self.alias),
             "failure": failure_of(task, visible),  # of on_failure
             "alike": self._alike(task) if task.pk not in carried_on else "",
-            "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
+            "actions": _verbs(action for action in _buttons() if not obstacle(action, task, reader, carried_on)),
         }
         return self.page(request, "task", context["row"].called.title or task.full_key, now, context)
 
@@ -277,11 +274,15 @@ def _entity_of(request: HttpRequest) -> Subject:
     return EVERYTHING if ref is None or not ref.label or ref.label in accounts() else OneEntity(*ref)
 
 
+def _buttons() -> list[Action]:
+    """To decide is about a part of it, so that its buttons stand there."""
+    return [action for action in Action if action in wordings()]
+
+
 def _possible(states: set[str], policy: TimelinePolicy, user: User) -> list[Action]:
     """What the user may do with tasks in these states: with one of them at least."""
-    several = [action for action in _BUTTONS if action not in APPROVALS]  # Those one by one, on the page of the task.
-    return [action for action in several if POSSIBLE[action] & states and policy.allows(user, action)]
+    return [action for action in WORDINGS if POSSIBLE[action] & states and policy.allows(user, action)]
 
 
 def _verbs(actions: Iterable[Action]) -> list[tuple[Action, StrPromise]]:
-    return [(action, WORDINGS[action].verb) for action in actions]
+    return [(action, wordings()[action].verb) for action in actions]

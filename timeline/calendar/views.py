@@ -124,10 +124,10 @@ class CalendarView(View):
             raise Http404(_("There is no such calendar."))
         now, themselves = story_now(self.alias), refs_as(person, family_of(person.__class__))
         ahead = self._ahead(person, now)
-        waits = waits_of(ahead, using=self.alias)
+        kept = waits_of(ahead, using=self.alias)
         entries = []
         for task in ahead:
-            title, held = str(self.title(task)), waits.get(task.pk)
+            title, held = str(self.title(task)), kept.get(task.pk)
             if title and not (held and held.is_called_off):
                 about = [] if task.entity_ref in themselves else [_kind(task)]
                 at = (held.comes_at if held else None) or task.scheduled_at

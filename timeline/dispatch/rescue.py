@@ -25,8 +25,8 @@ from timeline.engine.finalize import settle
 from timeline.exceptions import TransitionNotAllowed
 from timeline.hooks import hooks
 from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
-from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
-from timeline.models.task_records import origins_of, recorded_by
+from timeline.models import LogEntry, ScheduledTask
+from timeline.models.task_records import done_among, origins_of
 from timeline.registry import registry
 from timeline.store.database_errors import catching, may_be_written_later
 from timeline.store.poll_queries import AT_ONCE, polling
@@ -105,11 +105,7 @@ def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
     if not tasks:
         return set()
     origins = origins_of({task.pk: task.previous_id for task in tasks}, using=using)
-    records = StepRecord.objects.using(using).filter(
-        origin__in=set(origins.values()), kind__in=(StepKind.DONE, StepKind.LOOP)
-    )
-    records = records.filter(recorded_by([task.pk for task in tasks])).only("origin", "task_id", "attempt")
-    done = {(record.by_task, record.attempt) for record in records}
+    done = done_among(origins.values(), [task.pk for task in tasks], using=using)
     return {task.pk for task in tasks if (task.pk, task.attempt) in done}
 
 

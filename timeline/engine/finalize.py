@@ -54,7 +54,7 @@ def record_all(
     attempt has failed. If it cannot be written for another reason, it is kept: the handler's work must not be done again.
     Without a keeper, locks are waited for, and after one more try its error is raised.
     """
-    done = _together(outcomes, now, using) if len(outcomes) > 1 or _need_not_wait(outcomes, keeper, using) else []
+    done = _together(outcomes, now, using) if len(outcomes) > 1 or _tries_first(outcomes, keeper, using) else []
     settled = {task.id for task in done}
     left = [Unwritten(*outcome, now, using) for outcome in outcomes if outcome[0].task.id not in settled]
     if keeper is None:
@@ -66,7 +66,7 @@ def record_all(
     return done + [unwritten.task for unwritten in left if unwritten.task is not None]
 
 
-def _need_not_wait(outcomes: Sequence[tuple[Attempt, Write]], keeper: Keeper | None, using: str) -> bool:
+def _tries_first(outcomes: Sequence[tuple[Attempt, Write]], keeper: Keeper | None, using: str) -> bool:
     """Whether a single outcome is first tried without waiting: not if it needs a lock that can only be waited for."""
     ours = bool(outcomes) and bool(outcomes[0][0].definition.label)
     return keeper is not None and ours and not dialect_of(using).has_one_writer

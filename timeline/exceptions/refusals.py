@@ -24,9 +24,7 @@ _ASKED_FOR = (
     pgettext_lazy("timeline", "step happened"),
     pgettext_lazy("timeline", "forget step"),
     pgettext_lazy("timeline", "go on"),
-    pgettext_lazy("timeline", "approve"),
-    pgettext_lazy("timeline", "reject"),
-)  # For the catalogue: no triggers.
+)  # For the catalogue: no triggers. Features have others.
 
 
 class TransitionNotAllowed(Refusal):

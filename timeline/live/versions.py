@@ -10,25 +10,28 @@ from uuid import UUID
 from zlib import crc32
 
 from django.db import connections
-from django.db.models import BigIntegerField, Case, Count, Max, Q, Subquery, Sum, Value, When
+from django.db.models import BigIntegerField, Case, Count, Q, Sum, Value, When
 from django.db.models.functions import Cast
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from timeline.clocks import MachineTime, is_told, story_now
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
+from timeline.hooks import hooks
 from timeline.lifecycle import State
-from timeline.models import EntityRef, Event, Hold, ScheduledTask, Sign, StepRecord, TimelineRun
-from timeline.models.task_records import origins_of
+from timeline.models import EntityRef, Event, ScheduledTask, Sign, TimelineRun
+from timeline.models.task_records import figures_of_records, origins_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.db.models import Aggregate, QuerySet
     from django.http import HttpRequest
 
 
 Told = tuple[Any, ...]
 
-NEWEST: Final = 100  # Of holds, as in ``sql/mark_everything.sql``.
+NEWEST: Final = 100  # Of what is in the way, as in ``sql/mark_everything.sql``.
 
 # Periods for which who was shown a page may ask whether it has changed, without the view's own look.
 LET_IN_FOR: Final = 6
@@ -58,7 +61,6 @@ class OneTask:
             origin = _origin(self.task_id, using)
         except ScheduledTask.DoesNotExist:
             return ()
-        steps = StepRecord.objects.filter(origin=origin).values("origin")
         row = (
             ScheduledTask.objects.using(using)
             .filter(pk=self.task_id)
@@ -67,10 +69,7 @@ class OneTask:
                 "seq",
                 "run__ended_at",
                 "run__moves",
-                Subquery(steps.annotate(told=Count("pk")).values("told")),
-                Subquery(steps.annotate(told=Sum("done")).values("told")),
-                Subquery(steps.annotate(told=Sum("attempt")).values("told")),
-                Subquery(steps.annotate(told=Max("recorded_at")).values("told")),
+                *figures_of_records(origin),
             )
             .first()
         )
@@ -79,7 +78,7 @@ class OneTask:
 
 @dataclass(frozen=True)
 class OneEntity:
-    """An entity: how often its tasks and runs have moved, how many events there are, and what is on hold."""
+    """An entity: how often its tasks and runs have moved, how many events there are, and what is in the way of tasks."""
 
     label: str
     id: str
@@ -89,13 +88,11 @@ class OneEntity:
         tasks = ScheduledTask.objects.using(using).for_entity(ref)
         runs = TimelineRun.objects.using(using).for_entity(ref)
         events = Event.objects.using(using).for_entity(ref)
-        holds = Hold.objects.using(using)
-        holds = holds.filter(pk__in=holds.order_by("-pk").values("pk")[:NEWEST])
         figures = [
             _added_up("tasks", tasks, Count("pk"), Sum("seq"), Count("finished_at")),
             _added_up("runs", runs, Count("pk"), Sum("moves"), Count("ended_at")),
             _added_up("events", events, Count("pk")),
-            _added_up("holds", holds, Count("pk"), Count("lifted_at"), Count("released_at")),
+            *_in_the_way(using),
         ]
         return tuple(sorted(figures[0].union(*figures[1:], all=True)))
 
@@ -126,6 +123,12 @@ def _origin(task_id: UUID, using: str) -> UUID:
     """The idempotency key of a task: it stays, as the revisions before it have ended."""
     previous = ScheduledTask.objects.using(using).values_list("previous_id", flat=True).get(pk=task_id)
     return origins_of({task_id: previous}, using=using)[task_id]
+
+
+def _in_the_way(using: str) -> Iterator[QuerySet[Any, Told]]:
+    for number, each in enumerate(hooks().hindrances):
+        rows, figures = each.newest(most=NEWEST, using=using)
+        yield _added_up(f"hindrance {number}", rows, *figures)
 
 
 def _added_up(name: str, rows: QuerySet[Any], *figures: Aggregate) -> QuerySet[Any, Told]:

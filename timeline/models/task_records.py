@@ -104,6 +104,26 @@ def recorded_among(origins: Iterable[UUID], *, using: str) -> set[UUID]:
     return set(steps_among(origins, using=using).values_list("origin", flat=True))
 
 
+def in_doubt_among(origins: Iterable[UUID], *, using: str) -> set[UUID]:
+    """Which of these tasks, by their idempotency keys, have a step of which nobody knows how it ended."""
+    begun = StepRecord.objects.using(using).filter(origin__in=set(origins), kind=StepKind.BEGUN)
+    return set(begun.values_list("origin", flat=True))
+
+
+def done_among(origins: Iterable[UUID], task_ids: Collection[UUID], *, using: str) -> set[tuple[UUID, int]]:
+    """Which of these revisions have done a step, or some of a loop, each with the attempt; given their idempotency keys."""
+    done = StepRecord.objects.using(using).filter(origin__in=set(origins), kind__in=(StepKind.DONE, StepKind.LOOP))
+    records = done.filter(recorded_by(task_ids)).only("origin", "task_id", "attempt")
+    return {(record.by_task, record.attempt) for record in records}
+
+
+def figures_of_records(origin: UUID) -> list[models.Subquery]:
+    """Figures of the records of one task, by its idempotency key, for a query: they are others once a record is."""
+    records = StepRecord.objects.filter(origin=origin).values("origin")
+    figures = (models.Count("pk"), models.Sum("done"), models.Sum("attempt"), models.Max("recorded_at"))
+    return [models.Subquery(records.annotate(told=figure).values("told")) for figure in figures]
+
+
 class LogEntry(models.Model):
     """
     One fact in the life of a task: a move between states, or a change of its time (``from_state`` = ``to_state``).

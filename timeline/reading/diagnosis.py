@@ -183,7 +183,7 @@ class Health:
         return not self.problems
 
     @property
-    def nothing_waits(self) -> bool:
+    def needs_nobody(self) -> bool:
         """Whether nothing is wrong, and nothing waits for a person."""
         return self.well and not (self.waiting.total or self.overdue)
 

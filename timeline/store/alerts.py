@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import State
-from timeline.models import Hold, ScheduledTask
+from timeline.models import ScheduledTask
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.signals import Trouble, alerted
@@ -76,10 +77,10 @@ def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
     _write({_occurrence(about, "disabled", now): payload}, now=now, using=using)
 
 
-def alert_parked(hold: Hold, *, now: datetime, using: str) -> None:
-    """Write an alert that the brake has put a destructive task on hold, in the same transaction: one for each hold."""
-    payload = {"kind": "parked", "about": hold.target, "group": "", "hold": str(hold.pk), "text": hold.why}
-    _write({_occurrence(hold.target, hold.pk.hex[-16:], now): payload}, now=now, using=using)
+def alert_once(kind: str, about: str, each: UUID, text: str, *, now: datetime, using: str, **told: str) -> None:
+    """Write an alert, in the same transaction: one for ``each`` thing of a kind. ``told``: what else it is told with."""
+    payload = {"kind": kind, "about": about, "group": "", **told, "text": text}
+    _write({_occurrence(about, each.hex[-16:], now): payload}, now=now, using=using)
 
 
 def _occurrence(about: str, group: str, now: datetime) -> str:

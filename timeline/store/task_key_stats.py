@@ -32,6 +32,11 @@ class LeftOut(NamedTuple):
         """Names of the optional lines of statements that leave out some tasks of a kind."""
         return frozenset().union(*(each.parts for each in self.kept))
 
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is left out."""
+        return any(each.is_any for each in self.kept)
+
     def covers(self, task_key: str) -> bool:
         """Whether a kind is left out as a whole."""
         return any(each.covers(task_key) for each in self.kept)

@@ -17,14 +17,13 @@ from timeline.clocks import story_time
 from timeline.conf import get_settings
 from timeline.dispatch.poll import long_work, stage
 from timeline.engine.groups import run
-from timeline.features.holds.release import release_due
-from timeline.features.holds.store import on_hold
 from timeline.features.recurring.verbs import recur
 from timeline.hooks import Poll, hooks
 from timeline.lifecycle import State
-from timeline.models import Hold, ScheduledTask
+from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.store.poll_queries import sign
+from timeline.store.task_key_stats import left_out
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.scope import AheadInTest, ClockScope, autostart, present_test, running
 from timeline.timing import check_time, offset_of
@@ -177,12 +176,13 @@ class StoryClock:
         while True:
             if any(known.recurring for known in registry):
                 recur(self._ahead, now=self.now, using=self.using)
-            held = on_hold(using=self.using)
-            if held.targets:
-                release_due(now=self.now, using=self.using)
-                held = on_hold(using=self.using)
+            left = left_out(using=self.using)
+            if left.is_any:
+                for each in hooks().hindrances:
+                    each.end(now=self.now, using=self.using)
+                left = left_out(using=self.using)
             rows = ScheduledTask.objects.using(self.using).all()
-            tasks = rows.taken_of(self._scope.task_keys(), held)
+            tasks = rows.taken_of(self._scope.task_keys(), left)
             self._stage()
             ready = next((task for task in tasks.ready() if _is_free(task, self.using)), None)
             if ready is not None:
@@ -191,7 +191,7 @@ class StoryClock:
             if end is not None:
                 upcoming = upcoming.filter(scheduled_at__lte=end)
             first = upcoming.in_order().first()
-            until = self._next_release(end if first is None else first.scheduled_at) if held.targets else None
+            until = self._next_end(end if first is None else first.scheduled_at) if left.is_any else None
             if until is None:
                 return first
             self.now = until
@@ -204,11 +204,10 @@ class StoryClock:
         while stage(now=self.now, using=self.using):
             pass
 
-    def _next_release(self, end: datetime | None) -> datetime | None:
-        """When the next hold ends by itself, if that is not after ``end``."""
-        ahead = Hold.objects.using(self.using).open().filter(lifted_at=None, until__gt=self.now)
-        ahead = ahead if end is None else ahead.filter(until__lte=end)
-        return ahead.order_by("until").values_list("until", flat=True).first()
+    def _next_end(self, until: datetime | None) -> datetime | None:
+        """When the next thing that is in the way ends by itself, if that is not after ``until``."""
+        ends = (each.next_end(now=self.now, until=until, using=self.using) for each in hooks().hindrances)
+        return min((end for end in ends if end is not None), default=None)
 
     def _run(self, task: ScheduledTask) -> list[ScheduledTask]:
         self.now = max(self.now, task.scheduled_at)

@@ -11,7 +11,7 @@ from timeline.features.holds.precheck import braked, held_back
 from timeline.features.holds.reading import held_until, told_of
 from timeline.features.holds.release import release_due
 from timeline.features.holds.sentences import SENTENCES
-from timeline.features.holds.store import IS_ANY_OPEN, on_hold, rename, some_open
+from timeline.features.holds.store import IS_ANY_OPEN, newest, next_release, on_hold, rename, some_open
 from timeline.hooks import Hindrance, Hooks, Poll
 from timeline.models import Hold
 
@@ -40,12 +40,21 @@ def _without_an_end(
         yield "holds", Hold.objects.using(tasks.db).open().filter(until__isnull=True).oldest_first()
 
 
+HINDRANCE: Final = Hindrance(
+    kept=on_hold,
+    in_force=some_open,
+    words=held_until,
+    told=told_of,
+    end=release_due,
+    next_end=next_release,
+    newest=newest,
+)
 HOOKS = Hooks(
     chores=((attrgetter("signed.some_on_hold"), _release),),
     flags=((_ANY_HOLD, IS_ANY_OPEN),),
     flagged=((_ANY_HOLD, _held_back),),
     admissions=((attrgetter("declared.options.park_above"), braked),),
-    hindrances=(Hindrance(kept=on_hold, in_force=some_open, words=held_until, told=told_of),),
+    hindrances=(HINDRANCE,),
     asks=(_without_an_end,),
     relabels=(rename,),
     blanks=((Hold, dict.fromkeys(("reason", "actor", "released_by", "release_reason"), "")),),

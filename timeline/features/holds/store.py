@@ -13,7 +13,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import translation
 
 from timeline.dialects import Among, dialect_of
@@ -48,6 +48,11 @@ class OnHold:
     def parts(self) -> frozenset[str]:
         """Names of the lines of statements that leave out tasks of held entities; none: no entity is on hold."""
         return frozenset({"on_hold"} if (Scope.ENTITY, "") in self.targets else ())
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is on hold."""
+        return bool(self.targets)
 
     def covers(self, task_key: str, queue: str = "") -> bool:
         """Whether a kind is on hold; ``queue`` is assumed where this process does not know the kind."""
@@ -110,6 +115,20 @@ def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list
 def some_open(*, using: str) -> HoldQuerySet:
     """Ask for open holds together with something else, for ``over_these``."""
     return Hold.objects.using(using).open().order_by("created_at", "pk")[: MOST_READ + 1]
+
+
+def next_release(*, now: datetime, until: datetime | None, using: str) -> datetime | None:
+    """When the next hold ends by itself, if that is not after ``until``."""
+    ahead = Hold.objects.using(using).open().filter(lifted_at=None, until__gt=now)
+    ahead = ahead if until is None else ahead.filter(until__lte=until)
+    return ahead.order_by("until").values_list("until", flat=True).first()
+
+
+def newest(*, most: int, using: str) -> tuple[HoldQuerySet, Sequence[Count]]:
+    """The newest holds, and how many of them there are, have ended, and are done with: each change changes one of these."""
+    holds = Hold.objects.using(using)
+    latest = holds.filter(pk__in=holds.order_by("-pk").values("pk")[:most])
+    return latest, (Count("pk"), Count("lifted_at"), Count("released_at"))
 
 
 def over_these(tasks: Sequence[ScheduledTask], found: Sequence[Hold], *, using: str) -> dict[UUID, list[Hold]]:

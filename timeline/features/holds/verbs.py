@@ -14,7 +14,7 @@ from timeline.models import EntityRef, Hold, Scope, Then, exact_ref, model_of, r
 from timeline.models.kin import names_of
 from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
-from timeline.store.alerts import alert_parked
+from timeline.store.alerts import alert_once
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
 from timeline.store.locks import missing
 from timeline.store.transactions import atomic
@@ -112,5 +112,5 @@ def park(task_key: str, *, most: int, within: timedelta, now: datetime, using: s
         # Locked: somebody who releases it now is waited for, or waits until the caller's transaction ends.
         found = rows.open().by_the_brake(task_key).select_for_update(no_key=True).first()
         if found is not None and found.pk == hold.pk:
-            alert_parked(hold, now=now, using=using)
+            alert_once("parked", hold.target, hold.pk, hold.why, hold=str(hold.pk), now=now, using=using)
     return found or hold

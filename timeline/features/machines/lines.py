@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.utils.translation import pgettext
 
-from timeline.admin.actions import WORDINGS
+from timeline.admin.actions import wordings
 from timeline.admin.pages import policy_of
 from timeline.admin.references import Called, Named, actor_of, called
 from timeline.admin.subject import Reader
@@ -140,11 +140,11 @@ class PersonLines:
             until=each.until,
             is_late=False,
             rights=[(right_in_words(each.right), each.right)],
-            asked=[str(WORDINGS[action].verb) for action in sorted(APPROVALS)],
+            asked=[str(wordings()[action].verb) for action in sorted(APPROVALS)],
             buttons=[],
             task=task,
             called=called(task.full_key),
-            verbs=[(action, WORDINGS[action].verb) for action in may],
+            verbs=[(action, wordings()[action].verb) for action in may],
             is_held=each.is_held,
         )
 

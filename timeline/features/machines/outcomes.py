@@ -33,9 +33,9 @@ from timeline.features.machines.passages import act, way_of
 from timeline.features.machines.sentences import ANSWERED
 from timeline.features.machines.visits import left
 from timeline.lifecycle import Reason, ReasonCode, Trigger
-from timeline.models import RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
+from timeline.models import RunEntry, ScheduledTask, TimelineRun
 from timeline.models.facts import is_of_visit
-from timeline.models.task_records import origins_of
+from timeline.models.task_records import in_doubt_among, origins_of
 from timeline.operations.emit import emit_among
 from timeline.operations.record_event import EventFields, refuse_ours
 from timeline.operations.sets import rounds
@@ -90,7 +90,7 @@ def lost_for_good(write: Write, *, using: str) -> Write:
 
 def _is_in_doubt(task: ScheduledTask, using: str) -> bool:
     [origin] = origins_of({task.pk: task.previous_id}, using=using).values()
-    return StepRecord.objects.using(using).filter(origin=origin, kind=StepKind.BEGUN).exists()
+    return bool(in_doubt_among([origin], using=using))
 
 
 def decided(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> Sequence[Write]:

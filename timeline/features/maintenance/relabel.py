@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from django.db.models import Exists, OuterRef, QuerySet
@@ -9,9 +10,8 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import InvalidInput, LabelsCollide
-from timeline.features.waits.declaration import PREFIX, renamed
 from timeline.hooks import hooks
-from timeline.models import Event, ScheduledTask, StepKind, StepRecord, TimelineRun, Wake, model_of
+from timeline.models import Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import MAX_LABEL
 from timeline.payloads import check_text
 from timeline.signals import relabelled
@@ -51,9 +51,8 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
     """
     old, new = _checked(old, new)
     with atomic(using=using):
-        for (
-            rename
-        ) in hooks().relabels:  # First, by the lock order: batches of bulk actions and of releases are waited for.
+        # First, by the lock order: batches of bulk actions and of releases are waited for.
+        for rename in hooks().relabels:
             rename(old, new, using=using)
         events, runs, tasks = (
             Event.objects.using(using).all(),
@@ -67,8 +66,9 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         ):
             if ids := _doubled(rows, names, old, new):
                 raise LabelsCollide(old, new, what, ids)
-        _rename_in_waits(old, new, using)
-        done = Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
+        for rename in hooks().relabels_later:
+            rename(old, new, change=partial(_rename, old=old, new=new), using=using)
+        done = Relabelled(*(_rename(rows, old=old, new=new) for rows in (events, runs, tasks)))
         relabelled.send(sender=Event, old=old, new=new, using=using)  # Last: from then on, senders of webhooks wait.
         return done
 
@@ -93,21 +93,7 @@ def _doubled(rows: QuerySet[Any], names: tuple[str, ...], old: str, new: str) ->
     return list(double.order_by("entity_id").values_list("entity_id", flat=True).distinct()[:5])
 
 
-def _rename_in_waits(old: str, new: str, using: str) -> None:
-    """Change tasks and steps that wait for events of such an entity, so that events under its new name wake them."""
-    tasks, records = ScheduledTask.objects.using(using).all(), StepRecord.objects.using(using).all()
-    _rename(tasks.filter(awaits__gt=""), old, new, column="awaits_label")
-    _rename(Wake.objects.using(using).all(), old, new)
-    waits: Any = records.filter(kind=StepKind.WAIT, place__of__0=old).values_list("pk", "place")
-    for pk, place in list(waits):
-        records.filter(pk=pk).update(place=place | {"of": [new, place["of"][1]]})
-    # The name of an answer contains the entity of the event.
-    named = records.filter(name__startswith=PREFIX, name__contains=f" of {old} ")
-    for pk, name in list(named.values_list("pk", "name")):
-        records.filter(pk=pk).update(name=renamed(name, old, new))
-
-
-def _rename(rows: QuerySet[Any], old: str, new: str, *, column: str = "entity_label") -> int:
+def _rename(rows: QuerySet[Any], *, old: str, new: str, column: str = "entity_label") -> int:
     """Change rows in the order of the primary key, so that no statement reads rows that were changed before."""
     left, count = rows.filter(**{column: old}).order_by("pk"), 0
     while ids := list(left.values_list("pk", flat=True)[:BATCH]):

@@ -2,26 +2,115 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from django import forms
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import gettext_lazy, pgettext
 
-from timeline.admin.actions import WORDINGS, Decision, obstacle
+from timeline import shortcuts
+from timeline.admin.actions import FeatureAction, Wording, obstacle, wordings
+from timeline.admin.forms import ReasonForm
 from timeline.admin.subject import Reader
 from timeline.admin.task_page import as_json
 from timeline.admin.task_trace import TraceRow
+from timeline.exceptions import InvalidInput
 from timeline.features.steps.reading import StepLine, StepLines, share
 from timeline.features.waits.declaration import ASLEEP, PREFIX
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind
-from timeline.policy import Action, is_possible
+from timeline.payloads import check_json
+from timeline.policy import POSSIBLE, Action, is_possible
 from timeline.told_times import how_long
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
+
+
+class HappenedForm(ReasonForm):
+    """Why somebody says that a step happened, and what it would have returned."""
+
+    result = forms.CharField(
+        label=gettext_lazy("What it returned"),
+        required=False,
+        help_text=gettext_lazy('The task goes on with it. As JSON: 7, "text" or {"receipt": 7}. Empty: nothing.'),
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
+    )
+    field_order = ("result", "reason")
+
+    def clean_result(self) -> Any:
+        """Read it; None for nothing."""
+        text: str = self.cleaned_data["result"]
+        try:
+            read = json.loads(text) if text else None
+        except json.JSONDecodeError as error:
+            said = _("This is no JSON from line %(line)d, column %(column)d on.")
+            raise forms.ValidationError(said % {"line": error.lineno, "column": error.colno}) from None
+        except (ValueError, RecursionError):
+            raise forms.ValidationError(_("This is no JSON that can be read.")) from None
+        try:
+            check_json("result", read)
+        except InvalidInput as error:
+            raise forms.ValidationError(str(error)) from None
+        return read
+
+
+def _not_to_decide(task: ScheduledTask, _reader: Reader) -> str:
+    return _("It does not wait for a decision about a step.") if task.state in POSSIBLE[Action.DECIDE] else ""
+
+
+HAPPENED: Final = "step_happened"
+FORGET: Final = "forget_step"
+GO_ON: Final = "go_on"
+DECISIONS: Final = (
+    FeatureAction(
+        name=HAPPENED,
+        action=Action.DECIDE,
+        wording=Wording(
+            gettext_lazy("It happened"),
+            gettext_lazy("Say that step %(step)s happened"),
+            gettext_lazy("Step %(step)s counts as done. The task goes on."),
+            gettext_lazy("The step counts as done and is not called again. The task goes on behind it at once."),
+        ),
+        call=shortcuts.step_happened,
+        impossible=_not_to_decide,
+        form=HappenedForm,
+        given=("step",),
+    ),
+    FeatureAction(
+        name=FORGET,
+        action=Action.DECIDE,
+        wording=Wording(
+            gettext_lazy("Do it again"),
+            gettext_lazy("Do step %(step)s again"),
+            gettext_lazy("Step %(step)s is forgotten. The task goes on, and does it again."),
+            gettext_lazy(
+                "What is recorded of the step is deleted. The task goes on at once, and calls the step again: if it has "
+                "happened, it happens twice."
+            ),
+        ),
+        call=shortcuts.forget_step,
+        impossible=_not_to_decide,
+        given=("step",),
+    ),
+    FeatureAction(
+        name=GO_ON,
+        action=Action.DECIDE,
+        wording=Wording(
+            gettext_lazy("Go on"),
+            gettext_lazy("Let the task go on"),
+            gettext_lazy("The task goes on."),
+            gettext_lazy(
+                "All steps that are done count, in whatever order. The task goes on at once, with the code as it is now."
+            ),
+        ),
+        call=shortcuts.go_on,
+        impossible=_not_to_decide,
+    ),
+)
 
 
 class StepRow(NamedTuple):
@@ -42,7 +131,7 @@ class StepRow(NamedTuple):
     took: str
     share: str
     result: str
-    decisions: list[tuple[Decision, StrPromise]]
+    decisions: list[tuple[str, StrPromise]]
 
 
 class ToldProgress(NamedTuple):
@@ -56,7 +145,7 @@ class ToldProgress(NamedTuple):
 def stepping(task: ScheduledTask, steps: StepLines, reader: Reader) -> dict[str, Any]:
     """What the page shows of the steps: of many the latest, and each of which it is not known how it ended."""
     rests = is_possible(Action.DECIDE, task)
-    may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
+    may_decide = rests and not obstacle(GO_ON, task, reader, ())
     told = [ToldProgress(step, share(step), step.result or "") for step in steps if step.kind == StepKind.NOTE]
     shown = [step for step in steps if step.kind != StepKind.NOTE]
     rows = [_row(task, step, may_decide=may_decide) for step in shown]
@@ -69,12 +158,12 @@ def stepping(task: ScheduledTask, steps: StepLines, reader: Reader) -> dict[str,
         "rests": rests,
         "may_decide": may_decide,
         "in_doubt": in_doubt,
-        "wordings": {deed.value: WORDINGS[deed] for deed in Decision},
+        "wordings": {each.name: each.wording for each in DECISIONS},
     }
 
 
 def _row(task: ScheduledTask, step: StepLine, *, may_decide: bool) -> StepRow:
-    can_be = [Decision.STEP_HAPPENED, Decision.FORGET_STEP] if step.is_in_doubt else [Decision.FORGET_STEP]
+    can_be = [HAPPENED, FORGET] if step.is_in_doubt else [FORGET]
     return StepRow(
         step=step,
         state=_state(task, step),
@@ -82,7 +171,7 @@ def _row(task: ScheduledTask, step: StepLine, *, may_decide: bool) -> StepRow:
         took="" if step.seconds is None else how_long(step.seconds),
         share=share(step),
         result="" if step.result is None else as_json(step.result),
-        decisions=[(decision, WORDINGS[decision].verb) for decision in can_be] if may_decide else [],
+        decisions=[(decision, wordings()[decision].verb) for decision in can_be] if may_decide else [],
     )
 
 

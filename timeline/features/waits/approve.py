@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.clocks import story_now
 from timeline.exceptions import AlreadyDecided, DecidedTooLate, InvalidInput, TimelineError, TransitionNotAllowed
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from timeline.timing import When
 
 
+_ASKED_FOR: Final = (pgettext_lazy("timeline", "approve"), pgettext_lazy("timeline", "reject"))  # As refusals say it.
 MOST: Final = 100  # Tasks of an entity that one event may decide about, the newest.
 
 

@@ -13,6 +13,7 @@ from timeline.engine.failures import at_rest
 from timeline.features.waits.calls import EventWaiter, Waits, awaited_first, begin_to_wait, still_to_wait
 from timeline.features.waits.reading import asked_of_people
 from timeline.features.waits.sentences import SENTENCES
+from timeline.features.waits.store import rename
 from timeline.features.waits.wake import note_deletion, wake_noted
 from timeline.hooks import Hooks, SomeColumns
 from timeline.models.entities import NO_ENTITY, EntityRef
@@ -71,6 +72,7 @@ HOOKS = Hooks(
     follows=(_begin,),
     some_columns=(SomeColumns(AWAITED, _fill),),
     deletions=(note_deletion,),
+    relabels_later=(rename,),
     sentences=SENTENCES,
     functions=(("is_awaited", None),),
     asks=(asked_of_people,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +16,19 @@ from django.utils.translation import gettext_lazy as _
 from timeline.definition.model_fit import led_to
 from timeline.dialects import Among
 from timeline.exceptions import InvalidInput
-from timeline.features.waits.declaration import ASLEEP
-from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord, exact_ref, model_of, ref_of, ref_with
+from timeline.features.waits.declaration import ASLEEP, PREFIX, renamed
+from timeline.models import (
+    EntityRef,
+    Event,
+    ScheduledTask,
+    StepKind,
+    StepRecord,
+    Wake,
+    exact_ref,
+    model_of,
+    ref_of,
+    ref_with,
+)
 from timeline.models.entities import concrete_of, keys_of
 from timeline.models.kin import kin_of, names_of, roots_of
 from timeline.models.task_records import origins_of
@@ -261,3 +272,17 @@ def is_gone(ref: EntityRef, *, using: str) -> bool:
     if model is not None and keys and model._base_manager.using(using).filter(pk__in=keys).exists():
         return False
     return ref in surely_gone([ref], using=using)
+
+
+def rename(old: str, new: str, *, change: Callable[..., int], using: str) -> None:
+    """Change tasks and steps that wait for events of such an entity, so that events under its new name wake them."""
+    change(ScheduledTask.objects.using(using).filter(awaits__gt=""), column="awaits_label")
+    change(Wake.objects.using(using).all())
+    records = StepRecord.objects.using(using)
+    waits: Any = records.filter(kind=StepKind.WAIT, place__of__0=old).values_list("pk", "place")
+    for pk, place in list(waits):
+        records.filter(pk=pk).update(place=place | {"of": [new, place["of"][1]]})
+    # The name of an answer contains the entity of the event.
+    named = records.filter(name__startswith=PREFIX, name__contains=f" of {old} ")
+    for pk, name in list(named.values_list("pk", "name")):
+        records.filter(pk=pk).update(name=renamed(name, old, new))
