@@ -1,4 +1,4 @@
-"""Tasks without a row: follow-ups of open tasks, and a preview of a run before it starts."""
+"""Tasks without a row: follow-ups of open tasks, previews of runs, what follows in a series, and why an entity has no task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from uuid import UUID
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 from django.utils.translation import gettext, pgettext
-from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
@@ -173,7 +172,7 @@ def empty_dates(ref: EntityRef, *, using: str) -> Iterator[str]:
 def _of_open(run: TimelineRun, using: str) -> str:
     if dates := _empty(run, using):
         return _told_empty(run, dates)
-    said = _("Its run of %(timeline)s is open since %(at)s, and has nothing to do.")
+    said = gettext("Its run of %(timeline)s is open since %(at)s, and has nothing to do.")
     return said % {"timeline": run.timeline, "at": told_time(run.started_at)}
 
 
@@ -181,13 +180,13 @@ def _of_ended(run: TimelineRun) -> str:
     if run.ended_at is None:
         return ""
     told = {"timeline": run.timeline, "at": told_time(run.ended_at), "why": retold_end(run)}
-    return _("Its run of %(timeline)s ended on %(at)s: %(why)s.") % told
+    return gettext("Its run of %(timeline)s ended on %(at)s: %(why)s.") % told
 
 
 def _told_empty(run: TimelineRun, dates: Iterable[str]) -> str:
     told = {"timeline": run.timeline, "at": told_time(run.started_at), "dates": _listed(dates)}
     return (
-        _("Its run of %(timeline)s is open since %(at)s; empty is %(dates)s. A row is made as soon as it is set.")
+        gettext("Its run of %(timeline)s is open since %(at)s; empty is %(dates)s. A row is made as soon as it is set.")
         % told
     )
 
@@ -205,24 +204,24 @@ def _empty(run: TimelineRun, using: str) -> list[str]:
 def _of_none(ref: EntityRef, using: str) -> Iterator[str]:
     """Say what is likely where nothing began."""
     if ref not in (there := load_entities([ref], using=using)) and ref not in there.unreadable:
-        yield _("There is no %(entity)s in the database %(database)s.") % {"entity": ref, "database": using}
+        yield gettext("There is no %(entity)s in the database %(database)s.") % {"entity": ref, "database": using}
         return
     model = model_of(ref.label)
     labels = {label_of(each) for each in family_of(model)} if model else {ref.label}
     about = [known for known in registry if known.label in labels]
     if not about:
-        yield _("No timeline is about %(label)s.") % {"label": ref.label}
+        yield gettext("No timeline is about %(label)s.") % {"label": ref.label}
         return
-    yield _("No run has begun for it. These would begin one:")
+    yield gettext("No run has begun for it. These would begin one:")
     only_start = pgettext("timeline", "only start()")
     yield from (f"  {known.name}: {_listed(starts_of(known)) or only_start}" for known in about)
     events = Event.objects.using(using).for_entity(ref).order_by("-recorded_at", "-pk").values_list("name", flat=True)
     if names := list(dict.fromkeys(events[: 4 * MOST_NAMED]))[:MOST_NAMED]:
-        yield _("Events recorded about it: %(events)s.") % {"events": _listed(names)}
+        yield gettext("Events recorded about it: %(events)s.") % {"events": _listed(names)}
         wanted = {start for known in about for start in known.starts_on if isinstance(start, str)}
         if meant := [name for each in names if each not in wanted for name in near(each, wanted, most=1)]:
-            yield _("Perhaps %(event)s was meant.") % {"event": _listed(dict.fromkeys(meant))}
-    yield _(
+            yield gettext("Perhaps %(event)s was meant.") % {"event": _listed(dict.fromkeys(meant))}
+    yield gettext(
         "bulk_create() and fixtures send no signal: after them, enroll() starts runs. And what was there before its timeline "
         "has no run until it is enrolled."
     )
@@ -247,12 +246,12 @@ def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[
     outlooks = foreseen_of([task.run], now=now, using=using)
     coming = [item.expected_at for _run, item in outlooks if item.task_key == task.task_key and item.expected_at]
     if coming:
-        yield _("It is number %(number)s of its series. The next are foreseen on %(times)s.") % {
+        yield gettext("It is number %(number)s of its series. The next are foreseen on %(times)s.") % {
             "number": task.occurrence,
             "times": ", ".join(told_time(at) for at in coming),
         }
     else:
-        yield _("It is number %(number)s of its series, and the last.") % {"number": task.occurrence}
+        yield gettext("It is number %(number)s of its series, and the last.") % {"number": task.occurrence}
 
 
 def series_after(task: ScheduledTask, *, using: str) -> str | None:
@@ -265,7 +264,7 @@ def series_after(task: ScheduledTask, *, using: str) -> str | None:
     later = following.order_by("-revision").first()
     if later is None:
         return None
-    return _("Number %(number)s of its series followed, due on %(at)s.") % {
+    return gettext("Number %(number)s of its series followed, due on %(at)s.") % {
         "number": later.occurrence,
         "at": told_time(later.scheduled_at),
     }
