@@ -9,7 +9,7 @@ from django.core.management import CommandError, call_command
 from tests.testapp.models import Customer, Order
 from timeline import Timeline, after, at, before, created, daily, task
 from timeline.models import ref_of
-from timeline.reading.without_rows import empty_dates, why_no_tasks
+from timeline.reading.outlook import empty_dates, why_no_tasks
 from timeline.shortcuts import emit, leave, start
 from timeline.testing import only_timelines
 

@@ -17,8 +17,8 @@ from timeline.admin.outcomes import TaskOutcome
 from timeline.admin.references import REASONS, Called, Named, called, names_of, state_of, state_titles
 from timeline.admin.strip import DAYS, Hour, Strip, hour_in_words, hours_of, strip_of
 from timeline.admin.subject import Reader
+from timeline.conditions import PayloadText
 from timeline.lifecycle import ReasonCode
-from timeline.models.payload_text import PayloadText
 from timeline.reading.dead_letters import fixed_since
 from timeline.reading.explanation import standing
 from timeline.reading.in_the_way import in_the_way

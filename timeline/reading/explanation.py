@@ -22,8 +22,8 @@ from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.in_the_way import told_in_the_way
 from timeline.reading.log_parts import LogPart, read_log
 from timeline.reading.masks import masked, masked_entry, without_people, without_people_entry
+from timeline.reading.outlook import is_repeated, series_after, series_ahead
 from timeline.reading.reason_texts import retold, told_reason
-from timeline.reading.told_series import is_repeated, series_after, series_ahead
 from timeline.registry import registry
 from timeline.timing import told_time
 from timeline.told_times import told_apart

@@ -15,7 +15,7 @@ class WebhooksConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
     api_routes = "timeline.webhooks.api.urls.routes"
     gauges = "timeline.webhooks.gauges.GAUGES"
-    asks = "timeline.webhooks.waiting.asks"
+    asks = "timeline.webhooks.upkeep.asks"
     beside = "timeline.webhooks.links.beside"
 
     def ready(self) -> None:

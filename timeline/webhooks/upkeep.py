@@ -1,18 +1,20 @@
-"""Signs of senders by the database's real clock, the trouble when nobody sends, and pruning of deliveries."""
+"""Signs of senders by the database's real clock, the trouble when nobody sends, what waits for a person; and pruning."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Exists, Q
+from django.db import router
+from django.db.models import Exists, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from timeline.clocks import MachineTime
 from timeline.signals import Trouble
 from timeline.store.transactions import atomic
 from timeline.timing import told_time
-from timeline.webhooks.models import Attempt, Delivery, SenderSign, State
+from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint, SenderSign, State
+from timeline.webhooks.retry import PAUSED_AFTER
 
 SIGN_EVERY: Final = 10.0  # Seconds.
 SILENT: Final = timedelta(minutes=2)  # Without a sign; and so long has a delivery been due that nobody sends.
@@ -72,3 +74,16 @@ def prune_deliveries(*, ended_before: datetime, using: str) -> int:
         keys = [delivery.pk for delivery in gone]
         Attempt.objects.using(using).filter(delivery__in=keys).delete()
         return Delivery.objects.using(using).filter(pk__in=keys).delete()[0]
+
+
+# Endpoints that are paused, and those that were disabled by nobody.
+_FAILING: Final = Q(disabled_at=None, failures__gte=PAUSED_AFTER) | Q(
+    disabled_code__in=sorted([Disabled.GONE, Disabled.FAILING])
+)
+
+
+def asks(using: str) -> list[tuple[str, QuerySet[Endpoint]]]:
+    """Endpoints that wait for a person, where their table is."""
+    if not router.allow_migrate_model(using, Endpoint):
+        return []
+    return [("endpoints", Endpoint.objects.using(using).filter(_FAILING).order_by("pk"))]

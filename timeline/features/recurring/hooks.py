@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from timeline.engine.failures import rested
-from timeline.features.recurring.findings import troubles_of_clocks
-from timeline.features.recurring.reading import told_clock
+from timeline.features.recurring.reading import told_clock, troubles_of_clocks
 from timeline.features.recurring.runs import make_next
 from timeline.features.recurring.sentences import BEHIND, SENTENCES
 from timeline.features.recurring.store import Behind

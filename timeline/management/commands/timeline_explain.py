@@ -18,8 +18,8 @@ from timeline.management.shared import MOST, PipedCommand, add_database_option, 
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of, ref_of
 from timeline.models.entities import load_entities
 from timeline.reading.explanation import explain
+from timeline.reading.outlook import empty_dates, why_no_tasks
 from timeline.reading.text_pictures import picture
-from timeline.reading.without_rows import empty_dates, why_no_tasks
 from timeline.registry import registry
 from timeline.suggestions import with_meant
 from timeline.told_times import told_apart
