@@ -109,7 +109,7 @@ class TestManyWorkers:
             cursor.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'timeline_ojs_%'")
             made = {name for (name,) in cursor.fetchall()}
 
-        assert {"timeline_ojs_fetch", "timeline_ojs_waiting"} <= made
+        assert {"timeline_ojs_fetch", "timeline_ojs_leases", "timeline_ojs_waiting"} <= made
 
 
 @pytest.mark.only_postgresql
