@@ -170,7 +170,8 @@ def _conflict(task: ScheduledTask, said: str, state: str) -> Conflict:
 
 
 def _settled(write: Write, now: datetime, using: str) -> ScheduledTask:
-    done = settle([write], now=now, using=using)
+    with atomic(using=using):  # What follows in a workflow is made with it.
+        done = settle([write], now=now, using=using)
     if not done:
         raise Conflict("The job has changed meanwhile.", job_id=write.task.occurrence)
     return done[0]
