@@ -109,8 +109,10 @@ def get_job(asking: Asking, key: str) -> Answer:
     """Tell of one job. If its worker has let the lease run out, that is seen now, before a poller does."""
     task = _found(asking, key)
     if task.state == State.ACTIVE:
-        mine = jobs.all_jobs(using=asking.using).filter(pk=task.pk)
-        task = _found(asking, key) if give_up_lost(mine, now=asking.now, using=asking.using) else task
+        give_up_lost(
+            jobs.all_jobs(using=asking.using).filter(pk=task.pk), now=asking.now, using=asking.using, wait=True
+        )
+        task = _found(asking, key)
     return Answer(one(asking, task))
 
 
