@@ -77,11 +77,13 @@ def take_in(
             whose = [name for ref in new for name in names[ref] if name.label == definition.label]
             reason = Reason(ReasonCode.EXIT, definition.exits[said.name], said.actor)
             _end([(key, ref) for key in keys for ref in whose], reason, now=said.recorded_at, using=using)
-    left = _arrivals(said.name, new, names, using)
-    for _try in range(TRIES if left else 0):
-        left = _joined(left, said, using)
-        if not left or not (left := _begun(left, said, using)):
+    left = _joined(_arrivals(said.name, new, names, using), said, using)
+    for _try in range(TRIES):
+        if not left:
             return
+        # Whoever has begun one before this is read has a row that waits; whoever does so later wants the same number.
+        before = _last(left, using)
+        left = _begun(_joined(left, said, using), before, said, using)
     if left:
         task_key, ref = next(iter(left))
         raise AlreadyOpen(ScheduledTask(task_key=task_key, entity_label=ref.label, entity_id=ref.id))
@@ -113,7 +115,7 @@ def _led(
     model = apps.get_model(debounce.of)
     key, field = model._meta.pk, model._meta.get_field(debounce.by)
     rows = model._base_manager.using(using).filter(Among([key.to_python(ref.id) for ref, _event in came]))
-    leads = {str(pk): to for pk, to in rows.values_list("pk", field.attname)}  # type: ignore[union-attr]
+    leads = {str(pk): to for pk, to in rows.values_list("pk", field.attname)}
     for ref, event_id in came:
         if (to := leads.get(ref.id)) is not None:
             yield EntityRef(definition.label, str(to)), event_id
@@ -148,6 +150,8 @@ def _end(places: Sequence[Place], reason: Reason, *, now: datetime, using: str) 
 
 def _joined(arrivals: dict[Place, Arrival], said: Said, using: str) -> dict[Place, Arrival]:
     """Let events join rows that wait; gives those for which none waits."""
+    if not arrivals:
+        return {}
     waiting = {
         _place(row): row
         for row in _rows(arrivals, using).filter(state__in=JOINED).by_id().locked()
@@ -217,11 +221,15 @@ def _note(told: Sequence[tuple[ScheduledTask, UUID, dict[str, Any]]], using: str
         cursor.execute(dialect.sql("note_bursts"), asked)
 
 
-def _begun(arrivals: dict[Place, Arrival], said: Said, using: str) -> dict[Place, Arrival]:
-    """Begin bursts; gives those that somebody else has begun meanwhile."""
-    before = _rows(arrivals, using).values_list("task_key", "entity_label", "entity_id")
-    last = {(key, EntityRef(*ref)): name for key, *ref, name in before.annotate(last=Max("occurrence"))}
-    rows = [_row(place, arrival, last.get(place, ""), said.recorded_at) for place, arrival in arrivals.items()]
+def _last(places: Iterable[Place], using: str) -> dict[Place, str]:
+    """The occurrence of the last burst of each place that has had one."""
+    rows = _rows(places, using).values_list("task_key", "entity_label", "entity_id")
+    return {(key, EntityRef(*ref)): name for key, *ref, name in rows.annotate(last=Max("occurrence"))}
+
+
+def _begun(arrivals: dict[Place, Arrival], before: Mapping[Place, str], said: Said, using: str) -> dict[Place, Arrival]:
+    """Begin bursts, each after the last; gives those that somebody else has begun meanwhile."""
+    rows = [_row(place, arrival, before.get(place, ""), said.recorded_at) for place, arrival in arrivals.items()]
     there = {_place(row) for row in create_missing(rows, using=using)}
     return {place: arrival for place, arrival in arrivals.items() if place not in there}
 
