@@ -96,6 +96,23 @@ class TestEmit:
         assert done.payload["burst"]["events"] == 15
         assert len(rows()) == 2
 
+    def test_has_one_run_at_the_end_of_each_period_if_both_are_as_long(self, order, clock):
+        first = clock.now
+
+        class Search(Timeline):
+            entity = "testapp.Order"
+
+            @task(debounce=Debounce("order.edited", quiet=MINUTES[5], at_latest=MINUTES[5]))
+            def rebuild(self, order): ...
+
+        with only_timelines(Search):
+            for _minute in range(12):
+                emit("order.edited", order)
+                clock.advance(minutes=1)
+
+        assert [row.scheduled_at - first for row in rows()] == [MINUTES[5], MINUTES[10], MINUTES[15]]
+        assert all(row.log.filter(reason_code="waiting").count() == 0 for row in rows())
+
     def test_counts_an_event_with_a_key_once(self, order, clock):
         emit("order.edited", order, key="a")
         clock.advance(minutes=1)
