@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypedDict
 
+from django.apps import apps
+
 from timeline.timing.keywords import known_arguments
 
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
 
-BURST: Final = "burst"  # In the payload of the row: what it stands for. Its occurrence begins with it, too.
+BURST: Final = "burst"  # In the payload of the row: what it stands for.
+NUMBERED: Final = "(burst) "  # Before the number of the burst, in the occurrence of the row.
 LONGEST: Final = timedelta(days=366)
 
 # Names of events that begin bursts, or may end them, in any class that was declared: asked in C of each event.
@@ -46,7 +49,8 @@ class Debounce:
 
     def label(self, definition: Definition) -> str:
         """Label of the model whose events count."""
-        return self.of.lower() or definition.label
+        model = apps.get_model(self.of)._meta.concrete_model if self.of else None
+        return definition.label if model is None else model._meta.label_lower
 
     def due_at(self, now: datetime, latest: datetime | None) -> datetime:
         """When the task is due if an event comes now."""

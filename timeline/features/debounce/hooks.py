@@ -3,7 +3,7 @@
 from timeline.features.debounce.declaration import HEARD
 from timeline.features.debounce.reading import told_burst
 from timeline.features.debounce.sentences import SENTENCES
-from timeline.features.debounce.store import take_in
+from timeline.features.debounce.verbs import take_in
 from timeline.hooks import Hooks
 
 HOOKS = Hooks(heard=((HEARD.__contains__, take_in),), origins=(told_burst,), sentences=SENTENCES)

@@ -9,7 +9,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.features.debounce.declaration import BURST
+from timeline.features.debounce.declaration import BURST, NUMBERED
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.timing import told_time
@@ -18,7 +18,7 @@ from timeline.timing import told_time
 def told_burst(task: ScheduledTask, *, now: datetime) -> Iterator[str]:
     """Tell of the burst of a task, if it has one. No statement."""
     burst = task.payload.get(BURST) if isinstance(task.payload, Mapping) else None
-    if not task.occurrence.startswith(f"{BURST}:") or not isinstance(burst, Mapping):
+    if not task.occurrence.startswith(NUMBERED) or not isinstance(burst, Mapping):
         return
     first, last, latest = (_moment(burst.get(name)) for name in ("first_at", "last_at", "latest_at"))
     count = burst.get("events")

@@ -18,14 +18,16 @@ from django.apps import apps
 from django.db import connections
 from django.db.models import Max
 
+from timeline.conf import get_settings
 from timeline.definition import Definition, Task
 from timeline.dialects import Among, dialect_of
 from timeline.exceptions import AlreadyOpen
-from timeline.features.debounce.declaration import BURST, Debounce, debounced
+from timeline.features.debounce.declaration import BURST, NUMBERED, Debounce, debounced
 from timeline.features.debounce.sentences import PUT_OFF, PUT_OFF_TO
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason, ReasonCode, State, Trigger
 from timeline.models import EntityRef, ScheduledTask
+from timeline.operations.current import running
 from timeline.planning import Times
 from timeline.registry import registry
 from timeline.store.new_rows import columns_of, create_missing, expiry_at, options_of
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
 
 JOINED: Final = (State.SCHEDULED, State.AVAILABLE)  # Nobody has claimed the row: it takes in what comes.
 TRIES: Final = 10
-_OCCURRENCE: Final = f"{BURST}:"
 Place = tuple[str, EntityRef]  # Key of a task, and an entity: one burst at a time.
 
 
@@ -93,7 +94,7 @@ def _arrivals(
     event: str, new: Mapping[EntityRef, UUID], names: Mapping[EntityRef, Sequence[EntityRef]], using: str
 ) -> dict[Place, Arrival]:
     found: dict[Place, Arrival] = {}
-    for definition in registry:
+    for definition in registry if get_settings().AUTOSTART else ():
         for name, debounce in debounced(definition):
             if event not in debounce.events:
                 continue
@@ -129,7 +130,7 @@ def _rows(places: Iterable[Place], using: str) -> ScheduledTaskQuerySet:
         task_key__in={key for key, _ref in places},
         entity_label__in={ref.label for _key, ref in places},
         entity_id__in={ref.id for _key, ref in places},
-        occurrence__startswith=_OCCURRENCE,
+        occurrence__startswith=NUMBERED,
     )
 
 
@@ -138,10 +139,10 @@ def _place(row: ScheduledTask) -> Place:
 
 
 def _end(places: Sequence[Place], reason: Reason, *, now: datetime, using: str) -> None:
-    """Cancel what is open of bursts."""
+    """Cancel what is open of bursts, but for a task whose own handler has caused this: it records its own outcome."""
     if not places:
         return
-    rows = _rows(places, using).filter(state__in=OPEN).by_id().locked()
+    rows = _rows(places, using).filter(state__in=OPEN).exclude(pk__in=running()).by_id().locked()
     writes = [Write(task=row, triggers=(Trigger.CANCEL,), reason=reason) for row in rows if _place(row) in set(places)]
     done = apply(writes, now=now, using=using)
     for tell in hooks().ends if done else ():
@@ -236,14 +237,14 @@ def _begun(arrivals: dict[Place, Arrival], before: Mapping[Place, str], said: Sa
 
 def _row(place: Place, arrival: Arrival, before: str, now: datetime) -> ScheduledTask:
     (task_key, ref), declared = place, arrival.declared
-    number = before.removeprefix(_OCCURRENCE)
+    number = before.removeprefix(NUMBERED)
     burst = _first(arrival, now)
     due = arrival.debounce.due_at(now, arrival.debounce.latest_at(now))
     return ScheduledTask(
         task_key=task_key,
         entity_label=ref.label,
         entity_id=ref.id,
-        occurrence=f"{_OCCURRENCE}{int(number) + 1 if number.isdecimal() else 1:012}",
+        occurrence=f"{NUMBERED}{int(number) + 1 if number.isdecimal() else 1:012}",
         cause_id=arrival.last,
         payload={BURST: burst},
         state=State.SCHEDULED,

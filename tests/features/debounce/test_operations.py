@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.management import call_command
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
@@ -34,6 +35,8 @@ class Search(Timeline):
         Effect.objects.create(name=f"{self.event.payload.get('to', '')}×{self.task.payload['burst']['events']}")
         if order.note == "broken":
             raise ValueError("no index")
+        if order.note == "closes":
+            emit("order.closed", order)
         if order.note == "edits":
             emit("order.edited", order)
 
@@ -129,7 +132,7 @@ class TestEmit:
         emit("order.edited", order)
 
         assert [row.state for row in rows()] == ["completed", "scheduled"]
-        assert [row.occurrence for row in rows()] == ["burst:000000000001", "burst:000000000002"]
+        assert [row.occurrence for row in rows()] == ["(burst) 000000000001", "(burst) 000000000002"]
 
     @pytest.mark.parametrize("state", ["pending", "active", "retryable"])
     def test_begins_a_new_burst_if_the_row_was_claimed(self, order, clock, state):
@@ -169,6 +172,12 @@ class TestEmit:
 
         row = one()
         assert (row.scheduled_at, row.payload["burst"]["events"]) == (clock.now + MINUTES[30], 2)
+
+    def test_begins_nothing_where_nothing_starts_by_itself(self, order, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "AUTOSTART": False}
+        emit("order.edited", order)
+
+        assert rows() == []
 
     def test_is_undone_with_the_transaction(self, order):
         with transaction.atomic():
@@ -234,6 +243,13 @@ class TestEnds:
         assert (ended.state, ended.reason_code, ended.reason, ended.actor) == ("cancelled", "exit", "closed", "ada")
         assert one(entity_id=str(other.pk)).state == "scheduled"
 
+    def test_spare_the_task_whose_handler_causes_them(self, order, clock):
+        Order.objects.update(note="closes")
+        emit("order.edited", order)
+        clock.advance(minutes=5)
+
+        assert one().state == "completed"
+
     def test_by_a_person(self, order, clock):
         emit("order.edited", order)
         cancel(one(), reason="no")
@@ -273,6 +289,34 @@ class TestMovedRow:
         reconcile(order)
 
         assert one().scheduled_at == due == clock.now + QUIET
+
+    @pytest.mark.parametrize("command", [("timeline_sweep",), ("timeline_prune", "--days", "1")], ids=str)
+    def test_stays_when_all_is_looked_after(self, order, clock, command):
+        emit("order.edited", order)
+        clock.advance(minutes=3)
+        emit("order.edited", order)
+        before = ScheduledTask.objects.values().get()
+        call_command(*command)
+
+        assert ScheduledTask.objects.values().get() == before
+
+    def test_is_no_part_of_a_plan(self, order, clock):
+        emit("order.edited", order)
+        clock.advance(minutes=3)
+        emit("order.edited", order)
+        due = one().scheduled_at
+
+        class Search(Timeline):
+            entity = "testapp.Order"
+
+            @task(debounce=Debounce("order.edited", quiet=MINUTES[10]))
+            def rebuild(self, order): ...
+
+        with only_timelines(Search):
+            call_command("timeline_plan", "search")
+            call_command("timeline_sweep")
+
+        assert one().scheduled_at == due
 
     def test_follows_a_new_quiet_with_the_next_event(self, order, clock):
         emit("order.edited", order)
