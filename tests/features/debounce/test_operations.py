@@ -13,6 +13,7 @@ from tests.testapp.models import Effect, Invoice, Order
 from timeline import Debounce, Timeline, after, task
 from timeline.exceptions import KeyConflict
 from timeline.models import Event, ScheduledTask
+from timeline.reading.inventory import inventory
 from timeline.shortcuts import cancel, emit, emit_many, explain, move, reconcile, redrive, run_now
 from timeline.testing import only_timelines
 
@@ -335,6 +336,15 @@ class TestMovedRow:
 
             assert one().scheduled_at == clock.now + MINUTES[10]
             assert one().payload["burst"]["latest_at"] == latest
+
+
+class TestInventory:
+    def test_tells_when_it_is_due(self, clock):
+        known = {entry.name: entry.when for entry in inventory(now=clock.now, using="default")[0].tasks}
+
+        said = "5 minutes after the last order.edited or order.moved, at the latest 1 hour after the first"
+        assert known["rebuild"] == said
+        assert known["total"] == "5 minutes after the last invoice.edited"
 
 
 class TestExplain:

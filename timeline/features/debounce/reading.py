@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import ngettext, pgettext
 
-from timeline.features.debounce.declaration import BURST, NUMBERED
+from timeline.features.debounce.declaration import BURST, NUMBERED, Debounce, debounced
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.timing import told_time
+from timeline.timing.offsets import Offset
+
+if TYPE_CHECKING:
+    from timeline.definition import Definition
 
 
 def told_burst(task: ScheduledTask, *, now: datetime) -> Iterator[str]:
@@ -40,6 +45,26 @@ def told_burst(task: ScheduledTask, *, now: datetime) -> Iterator[str]:
         else:
             said = _("It waits for quiet until %(at)s; another event moves it, to %(last)s at the latest.")
             yield said % {"at": told_time(task.scheduled_at), "last": told_time(latest)}
+
+
+def in_inventory(definitions: Iterable[Definition], *, using: str) -> dict[str, dict[str, object]]:  # noqa: ARG001 (as others)
+    """When tasks of bursts are due, in words. No statement."""
+    return {
+        definition.task_key(name): {"when": _told(debounce)}
+        for definition in definitions
+        for name, debounce in debounced(definition)
+    }
+
+
+def _told(debounce: Debounce) -> str:
+    known = {
+        "quiet": Offset(exact=debounce.quiet).describe(),
+        "events": str(pgettext("timeline", " or ")).join(debounce.events),
+    }
+    if debounce.at_latest is None:
+        return _("%(quiet)s after the last %(events)s") % known
+    known["latest"] = Offset(exact=debounce.at_latest).describe()
+    return _("%(quiet)s after the last %(events)s, at the latest %(latest)s after the first") % known
 
 
 def _moment(text: object) -> datetime | None:
