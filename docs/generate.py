@@ -97,6 +97,7 @@ MORE = {
     "aside": "alerts.md#beside-the-run",
     "spread": "alerts.md#spread",
     "limit": "limits.md",
+    "debounce": "debounce.md",  # of debounce
     "was": "names.md#another-name-for-a-task",
     "window": "windows.md",
     "title": "names.md#what-people-call-it",
@@ -180,7 +181,14 @@ def of_function(function: Any, *, level: int = 2) -> str:
 
 def options() -> str:
     """What a timeline, a task and a machine may declare."""
-    from timeline import Limit, Machine, Retry, Timeline, task
+    from timeline import (
+        Debounce,  # of debounce
+        Limit,
+        Machine,
+        Retry,
+        Timeline,
+        task,
+    )
     from timeline.definition.context import Context
     from timeline.definition.handlers import Options
     from timeline.features import FEATURES
@@ -207,6 +215,7 @@ def options() -> str:
         table(["attribute", "default", "meaning"], map(attribute_row, attributes_of(Machine))),
         entry("How a task is tried again", call_of(Retry, "Retry"), said_of(Retry)),
         entry("How many may run at once", call_of(Limit, "Limit"), said_of(Limit)),
+        entry("One task for a burst", call_of(Debounce, "Debounce"), said_of(Debounce)),  # of debounce
         entry("What a handler finds on `self`", "", said_of(Context)),
     ]
     return page("Options", parts)

@@ -10,6 +10,7 @@ from tests.settings import INSTALLED_APPS, TIMELINE_WEBHOOKS
 # Billing starts by the clock: workers of tests that are not about it would have it to do.
 INSTALLED_APPS = [
     *[name for name in INSTALLED_APPS if name != "project.billing"],
+    "tests.features.debounce.bursts",  # of debounce
     "tests.features.limits.narrow",  # of limits
     "tests.features.machines.moving",  # of machines
     "tests.features.on_failure.failing",  # of on_failure

@@ -7,6 +7,7 @@ from timeline.definition import (
     OWNER,
     STAY,
     WORKING,
+    Debounce,  # of debounce
     Limit,  # of limits
     Machine,
     Passage,
@@ -40,6 +41,7 @@ __all__ = [
     "STAY",
     "WORKING",
     "Cancel",
+    "Debounce",  # of debounce
     "Discard",
     "Limit",  # of limits
     "Machine",

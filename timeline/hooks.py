@@ -75,6 +75,7 @@ class Rules:
         verbs: What a handler calls on ``self``, by its name → what that does, given the context and the arguments.
         occurrences: The outlook of a task whose rows another one fans out, given its rows and times; one feature has it.
         of_others: Problems that a class has with the others that are registered, given with their models.
+        events: Further events that a class knows: a label and names of events, as often as there are any.
     """
 
     options: tuple[tuple[str, object], ...] = ()
@@ -86,6 +87,7 @@ class Rules:
     verbs: tuple[tuple[str, Callable[..., Any]], ...] = ()
     occurrences: tuple[Callable[..., TaskOutlook], ...] = ()
     of_others: tuple[Callable[..., Iterable[Problem]], ...] = ()
+    events: tuple[Callable[[Definition], Iterable[tuple[str, Iterable[str]]]], ...] = ()
 
 
 @dataclass(slots=True)
@@ -241,6 +243,8 @@ class Hooks:
 
     Looking on (``Around``: a context manager, entered before something is done, and left after it):
         emits: ``Around`` the writes of an event; given its name.
+        heard: Guarded by the name of an event. Told of new ones, given what was said of them, entity → id of its event for
+            entities that are locked, and all names of each of these. It writes in their transaction.
         recorded: Told of ids whose effects come later, in the transaction of their rows: new events, new runs that no event
             began, and new tasks of Django's framework.
         calls: ``Around`` the call of a handler; given its attempts, which are several if it is called for many.
@@ -306,6 +310,7 @@ class Hooks:
     migrated: tuple[Callable[..., None], ...] = ()
 
     emits: tuple[Around, ...] = ()
+    heard: tuple[Guarded[Callable[..., object]], ...] = ()
     recorded: tuple[Callable[..., None], ...] = ()
     calls: tuple[Around, ...] = ()
     undone: tuple[Guarded[Callable[[Sequence[Attempt], BaseException], None]], ...] = ()

@@ -259,6 +259,8 @@ class Registry:
             for when in (task.when for task in known.tasks.values() if task.when):
                 if (label := _whose_label(known, when)) is not None:
                     found.setdefault(label, set()).update(when.awaits)
+            for label, names in chain.from_iterable(ask(known) for ask in rules().events):
+                found.setdefault(label, set()).update(names)
         return found
 
     def labels_following(self, fields: Set[str]) -> set[str]:

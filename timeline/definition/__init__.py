@@ -6,6 +6,7 @@ from timeline.definition.handlers import Task, task
 from timeline.definition.retry import Retry
 from timeline.definition.starts import AfterRun, Created, after_run, created
 from timeline.definition.timelines import Timeline
+from timeline.features.debounce.declaration import Debounce  # of debounce
 from timeline.features.limits.declaration import Limit  # of limits
 from timeline.features.machines.choices import Passage, to
 from timeline.features.machines.declaration import Machine
@@ -26,6 +27,7 @@ __all__ = [
     "AskedEvent",
     "Context",
     "Created",
+    "Debounce",  # of debounce
     "Definition",
     "Limit",  # of limits
     "Machine",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
+from timeline.features.debounce.declaration import DebounceOptions  # of debounce
 from timeline.features.holds.declaration import HoldOptions  # of holds
 from timeline.features.limits.declaration import LimitOptions  # of limits
 from timeline.features.on_failure.declaration import FailureOptions  # of on_failure
@@ -40,6 +41,7 @@ class TaskOptions(
     LimitOptions,  # of limits
     HoldOptions,  # of holds
     FailureOptions,  # of on_failure
+    DebounceOptions,  # of debounce
     total=False,
 ):
     """All of them."""

@@ -11,6 +11,7 @@ FEATURES: Final = (
     "machines",
     "fan_out",
     "on_failure",
+    "debounce",
     "recurring",
     "holds",
     "bulk_actions",

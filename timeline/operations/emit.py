@@ -183,6 +183,7 @@ def emit_many(
                 awaited: list[EntityRef] = []
                 work = partial(_record_some, said, again, awaited, wish, spread, batch.using)
                 whole = touches_runs(name, (known for subject in some for known in subject.names))
+                whole = whole or bool(asked_for(hooks().heard, (name,)))
                 whole = whole or any(one.asks_of_holidays for several in starters.values() for one in several)
                 tally += in_portions(work, locked, whole=whole, using=batch.using)
                 wake(name, key, awaited, now=now, using=batch.using)

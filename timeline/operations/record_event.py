@@ -24,7 +24,7 @@ from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.features.machines.moves import ANY, Moving, Wish, decide_moves, is_moving, write_moves
 from timeline.features.machines.passages import act
 from timeline.features.machines.quick_moves import are_many, are_plain, reconcile_moved, write_ahead, write_at_once
-from timeline.hooks import hooks
+from timeline.hooks import asked_for, hooks
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
 from timeline.models.kin import Names, kin_of
@@ -202,6 +202,8 @@ def record(
         if acts:
             act(moves, done.moved)
     written = {ref: event_id for ref, event_id in events.items() if event_id in done.recorded}
+    for hear in asked_for(hooks().heard, (said.name,)) if written else ():
+        hear(said, written, {ref: subjects[ref].names for ref in written}, using=using)
     for tell in hooks().recorded if written else ():
         tell(list(written.values()), using=using)
     again = [subject for ref, subject in subjects.items() if ref not in written]

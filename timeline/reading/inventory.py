@@ -237,12 +237,11 @@ def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:
     return TaskEntry(
         name=name,
         doc=first_paragraph(declared.method),
-        when=declared.describe(),
         last_end_at=last.finished_at if last else None,
         last_end=last.state if last else "",
         last_reason=last.reason_code if last else "",
         seconds=median(took) if took else None,
         dead_letters=known.dead.get(key, 0),
         title=declared.title,
-        **known.more.get(key, {}),
+        **{"when": declared.describe(), **known.more.get(key, {})},
     )

@@ -1,0 +1,1 @@
+"""An app that only processes of tests have: bursts of it take seconds."""
