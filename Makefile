@@ -123,7 +123,7 @@ coverage: install
 pictures: install
 	TEST_DB=sqlite $(BIN)/python -m pytest tests/browser/pictures.py $(ARGS)
 
-# In Wagtail and pretix, as they are published, and Django's own tests of its tasks, on SQLite and PostgreSQL: docs/how-to/foreign.md. Not part of `make test`.
+# In Wagtail and pretix, as they are published, and others' tests of tasks and jobs, on SQLite and PostgreSQL: docs/how-to/foreign.md. Not part of `make test`.
 # For example: make foreign ARGS="wagtail --database sqlite"
 foreign: install
 	@$(BIN)/python -m tests.foreign $(ARGS)

@@ -52,7 +52,7 @@ RULES: Final = [
     "definition",
     "management/test_draw.py",
     "planning",
-    "reading/test_machine_pictures.py",
+    "features/machines/test_reading_pictures.py",
     "reading/test_mermaid.py",
     "reading/test_timeline_pictures.py",
     "test_asking.py",

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
-from tests.operations.test_trying import Shipping
+from tests.features.plans.test_operations_trying import Shipping
 from tests.testapp.models import Order
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines

@@ -18,7 +18,12 @@ from benchmarks.comparing.environments import interpreter
 FOLDER: Final = Path(__file__).parent
 ROOT: Final = FOLDER.parent.parent
 KEPT: Final = ROOT / ".foreign"
-PYTHON: Final = {"django": (3, 12), "wagtail": (3, 12), "pretix": (3, 11)}  # At least; Django 6.1 wants 3.12.
+PYTHON: Final = {
+    "django": (3, 12),
+    "ojs": (3, 12),
+    "wagtail": (3, 12),
+    "pretix": (3, 11),
+}  # At least; Django 6.1 wants 3.12.
 OURS: Final = "django-entity-timeline"
 PIP: Final = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input")
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from django.core.management import CommandError, call_command
 
+from tests.features.machines.test_reading_pictures import Door
 from tests.machines import Booking
-from tests.reading.test_machine_pictures import Door
 from timeline import Machine, Timeline, after, task
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts

@@ -9,7 +9,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.operations.test_trying import Shipping
+from tests.features.plans.test_operations_trying import Shipping
 from tests.testapp.models import Order
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines

@@ -98,3 +98,35 @@ def test_odd_bodies(server, seed):
         address = chance.choice(posts)
         said = server.client.generic("POST", f"/ojs/{address}", json.dumps(body), content_type="application/json")
         assert said.status_code < 500, (address, body, said.content)
+
+
+DEEP = json.loads("[" * 900 + "]" * 900)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_odd_workflows(server, seed):
+    chance = Random(seed)  # noqa: S311 (repeatable)
+    odd = [*ODD, DEEP, {"type": "a", "args": DEEP}, [{"type": "a", "args": []}] * 3]
+
+    def job():
+        found = {"type": "a", "args": [], chance.choice([*NAMES, *OPTIONS]): chance.choice(odd)}
+        return chance.choice([found, {"type": "a", "args": []}, chance.choice(odd)])
+
+    statuses = set()
+    for _each in range(150):
+        kind = chance.choice(["chain", "group", "batch"])
+        body = {"type": kind, "steps": [job(), job()], "jobs": [job(), job()]}
+        roles = ["on_complete", "on_success", "on_failure", chance.choice(["\ud800", "x", "\x00"])]
+        body["callbacks"] = {chance.choice(roles): job()}
+        if chance.random() < 0.3:
+            body[chance.choice([*body, "name", "options", "note", "id"])] = chance.choice(odd)
+        said = server.client.generic("POST", "/ojs/v1/workflows", json.dumps(body), content_type="application/json")
+        assert said.status_code in (201, 400, 422), (body, said.content)
+        statuses.add(said.status_code)
+        if said.status_code == 201:
+            address = f"v1/workflows/{said.json()['workflow']['id']}"
+            server.get(address)
+            for taken in server.fetch("default", count=3):
+                server.ack(taken["id"])
+            assert server.client.delete(f"/ojs/{address}").status_code in (200, 409)
+    assert statuses >= {201, 400}

@@ -330,9 +330,9 @@ class TestServer:
     def test_tells_what_there_is(self, server):
         manifest = server.get("manifest")
 
-        assert (manifest["specversion"], manifest["ojs_version"], manifest["conformance_level"]) == ("1.0", "1.0", 2)
+        assert (manifest["specversion"], manifest["ojs_version"], manifest["conformance_level"]) == ("1.0", "1.0", 3)
         assert manifest["protocols"] == ["http"]
-        assert manifest["capabilities"]["workflows"] is False
+        assert manifest["capabilities"]["workflows"] is True
         assert server.get("v1/health")["status"] == "ok"
         assert server.client.head("/ojs/v1/health").status_code == 200
 

@@ -8,7 +8,9 @@ from types import SimpleNamespace
 import pytest
 from django.apps import apps
 
-indexes = import_module("timeline.ojs.migrations.0002_index_of_queues")
+MIGRATIONS = [
+    import_module(f"timeline.ojs.migrations.{name}") for name in ("0002_index_of_queues", "0003_index_of_leases")
+]
 
 
 class TasksAreInAnother:
@@ -19,9 +21,10 @@ class TasksAreInAnother:
         return app_label != "timeline"
 
 
-@pytest.mark.parametrize("change", [indexes.make, indexes.drop])
-def test_makes_none_where_no_tasks_are(settings, change):
-    done = []
+@pytest.mark.parametrize("indexes", MIGRATIONS, ids=["queues", "leases"])
+@pytest.mark.parametrize("name", ["make", "drop"])
+def test_makes_none_where_no_tasks_are(settings, indexes, name):
+    change, done = getattr(indexes, name), []
     connection = SimpleNamespace(vendor="postgresql", alias="default")
     editor = SimpleNamespace(connection=connection, execute=lambda *given, **_more: done.append(given))
 

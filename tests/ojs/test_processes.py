@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -109,7 +111,7 @@ class TestManyWorkers:
             cursor.execute("SELECT indexname FROM pg_indexes WHERE indexname LIKE 'timeline_ojs_%'")
             made = {name for (name,) in cursor.fetchall()}
 
-        assert {"timeline_ojs_fetch", "timeline_ojs_waiting"} <= made
+        assert {"timeline_ojs_fetch", "timeline_ojs_leases", "timeline_ojs_waiting"} <= made
 
 
 @pytest.mark.only_postgresql
@@ -121,3 +123,22 @@ def test_a_heartbeat_does_not_call_a_job_lost_that_somebody_has_locked_for_a_mom
     with transaction.atomic():
         ScheduledTask.objects.select_for_update().get(pk=job["id"])
         assert ask(live_server.url, "workers/heartbeat", beat)["jobs_lost"] == []
+
+
+@pytest.mark.only_postgresql
+def test_whoever_reads_a_job_sees_what_somebody_is_just_giving_up(server, live_server):
+    ask(live_server.url, "jobs", {"type": "a", "args": []})
+    [job] = ask(live_server.url, "workers/fetch", {"queues": ["default"], "worker_id": "w"})["jobs"]
+    let_be_dead()
+
+    def state():
+        with urllib.request.urlopen(f"{live_server.url}/ojs/v1/jobs/{job['id']}") as answer:  # noqa: S310 (ours)
+            return json.loads(answer.read())["job"]["state"]
+
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            rescue(now=story_now("default"), using="default")
+            asked = pool.submit(state)
+            with pytest.raises(TimeoutError):
+                asked.result(0.5)
+        assert asked.result(10) != "active"

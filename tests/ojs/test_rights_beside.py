@@ -23,6 +23,10 @@ class ByQueue(TimelinePolicy):
         """Those of their queue."""
         return rows.filter(queue=user.email.partition("@")[0])
 
+    def allows_queue(self, user, queue):
+        """Into theirs, and into one for all."""
+        return queue in (user.email.partition("@")[0], "all")
+
 
 @pytest.fixture
 def tenants(server, settings, db):
@@ -89,3 +93,47 @@ class TestHolds:
         for scope, target in (("queue", "default2"), ("task", "ojs.email__send2"), ("timeline", "trial")):
             Hold.objects.create(scope=Scope(scope), target=target, reason="Stop.", created_at=NOW)
         assert [each["id"] for each in server.fetch("mail", "default", count=9)] == [job["id"] for job in jobs]
+
+
+class TestQueuesOfOthers:
+    @pytest.mark.parametrize("queue", ["eve", "default"])
+    def test_take_no_jobs(self, server, tenants, queue):
+        tenants("ada")
+        job = {"type": "a", "args": [], "options": {"queue": queue}}
+
+        server.post("v1/jobs", job, 403)
+        server.post("v1/jobs/batch", {"jobs": [{"type": "a", "args": [], "options": {"queue": "ada"}}, job]}, 403)
+        server.post("v1/cron", {"name": "n", "expression": "* * * * *", **job}, 403)
+        for body in (
+            {"type": "chain", "steps": [{"type": "a", "args": [], "options": {"queue": "ada"}}, job]},
+            {
+                "type": "batch",
+                "jobs": [{"type": "a", "args": []}],
+                "options": {"queue": "ada"},
+                "callbacks": {"on_success": job},
+            },
+        ):
+            server.post("v1/workflows", body, 403)
+        assert not ScheduledTask.objects.exists()
+
+    def test_take_jobs_where_the_policy_says_so(self, server, tenants):
+        tenants("ada")
+
+        server.enqueue(queue="ada")
+        server.enqueue(queue="all")
+
+
+class TestWorkflowsOfOthers:
+    def test_are_not_found(self, server, tenants):
+        tenants("ada")
+        job = {"type": "a", "args": [], "options": {"queue": "ada"}}
+        address = (
+            f"v1/workflows/{server.post('v1/workflows', {'type': 'chain', 'steps': [job]}, 201)['workflow']['id']}"
+        )
+
+        tenants("eve")
+        server.get(address, status=404)
+        server.delete(address, status=404)
+
+        tenants("ada")
+        assert server.get(address)["workflow"]["state"] == "running"

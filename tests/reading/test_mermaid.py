@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.features.machines.test_reading_pictures import Door
 from tests.machines import Booking
-from tests.reading.test_machine_pictures import Door
 from timeline import Machine, Timeline, after, task
 from timeline.features.machines.mermaid import table_as_mermaid
 from timeline.reading.text_pictures import mermaid_of

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.http import HttpRequest
 from django.utils.module_loading import import_string
 
@@ -50,6 +51,13 @@ class Caller:
         narrow = getattr(self.policy, "visible_jobs", None)
         return None if narrow is None else narrow(all_jobs(using=using), self.user)
 
+    def check_queues(self, names: Collection[str]) -> None:
+        """Refuse jobs for queues that they may put none into, where the host's policy has an ``allows_queue``."""
+        ask = getattr(self.policy, "allows_queue", None)
+        refused = [] if ask is None else [name for name in sorted(names) if not ask(self.user, name)]
+        if refused:
+            raise Forbidden(f"Jobs for the queue {refused[0]} are not taken from you.", queue=refused[0])
+
 
 def caller_of(request: HttpRequest, *rights: Right) -> Caller:
     """
@@ -79,7 +87,7 @@ def _user_of(request: HttpRequest) -> Any:
         with looking_up():
             if path is not None:
                 return import_string(path)(request)
-            return _by_framework(request) if find_spec("rest_framework") else who_asks(request)
+            return _by_framework(request) if apps.is_installed("rest_framework") else who_asks(request)
     except NamesNobody:
         return None
 

@@ -21,9 +21,11 @@ class OjsConfig(AppConfig):
         from timeline.ojs.checks import check_settings
         from timeline.ojs.kinds import Jobs
         from timeline.ojs.receivers import on_pruning
+        from timeline.ojs.workflows import on_ending
         from timeline.registry import registry
-        from timeline.signals import pruning
+        from timeline.signals import pruning, tasks_ending
 
         checks.register(check_settings)
         pruning.connect(on_pruning, dispatch_uid="timeline.ojs.upkeep")
+        tasks_ending.connect(on_ending, dispatch_uid="timeline.ojs.ending")
         registry.register(Jobs)

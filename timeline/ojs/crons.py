@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
@@ -46,9 +46,11 @@ _OWN: Final = frozenset(
 )
 
 
-def register(body: Mapping[str, Any], *, now: datetime, using: str) -> Cron:
+def register(
+    body: Mapping[str, Any], check_queues: Callable[[set[str]], None] | None = None, *, now: datetime, using: str
+) -> Cron:
     """
-    Make a schedule.
+    Make a schedule. ``check_queues``: refuses queues that its jobs may not be put into.
 
     Raises:
         Refused: naming the field; ``Duplicate`` if there is one of its name.
@@ -66,7 +68,9 @@ def register(body: Mapping[str, Any], *, now: datetime, using: str) -> Cron:
     if "id" in made_of:
         raise Invalid("job_template.id", "cannot be given: each job has an id of its own.")
     where = "job_template" if template is not None else ""
-    read_job(_named(made_of, name), now, at=f"{where}." if where else "")
+    job = read_job(_named(made_of, name), now, at=f"{where}." if where else "")
+    if check_queues is not None:
+        check_queues({job.queue})
     more = {key: value for key, value in body.items() if key not in _OWN}
     for field, kept in (("The body", more), (where or "The body", made_of)):
         try:

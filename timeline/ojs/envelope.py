@@ -25,7 +25,7 @@ from timeline.ojs.values import (
     text,
     whole,
 )
-from timeline.payloads import check_data
+from timeline.payloads import check_data, check_json
 
 MAX_PRIORITY: Final = 100
 LEVELS: Final = {"high": 10, "normal": 0, "low": -10}
@@ -90,7 +90,9 @@ def read_job(body: object, now: datetime, *, at: str = "") -> NewJob:
     kept = {"type": name, "args": args, "meta": meta, "options": options, "extra": extra}
     job.payload.update({key: value for key, value in kept.items() if value or key in ("type", "args")})
     try:
-        check_data(f"{at}args, meta and options", job.payload)
+        check_json(f"{at}args, meta and options", job.payload)
+        for value in filter(None, (args, meta, options, extra)):  # Names of ours are no secrets.
+            check_data(f"{at}args, meta and options", value)
     except InvalidInput as error:
         raise Invalid(f"{at}args, meta or options", str(error)) from None
     about = {"type": name, "queue": job.queue, "args": args, "meta": meta}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.db import router
-from django.db.models import Subquery
 
 from timeline.exceptions import TransitionNotAllowed
 from timeline.ids import uuid7s
-from timeline.lifecycle import Reason, State, Trigger
+from timeline.lifecycle import FINAL, Reason, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import NewJob
@@ -30,6 +29,7 @@ from timeline.store.transition import Write, apply
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
+
 MADE = "enqueued"  # What the log says of a job that was made, under ``ojs``.
 
 
@@ -39,24 +39,29 @@ def database() -> str:
 
 
 def all_jobs(*, using: str) -> ScheduledTaskQuerySet:
-    """The rows of all jobs, each revision."""
-    rows = ScheduledTask.objects.using(using).filter(task_key__startswith=BEGINNING)
-    return rows.filter(run=None, entity_label="", entity_id="")
+    """The rows of all jobs, each revision. By their key alone, so that no index of what has no entity is read."""
+    return ScheduledTask.objects.using(using).filter(task_key__startswith=BEGINNING)
 
 
-def latest(ids: Sequence[UUID], *, using: str) -> dict[UUID, ScheduledTask]:
-    """Jobs by their ids, each by its latest revision. One statement; those that are not there are left out."""
+def latest(ids: Collection[UUID], *, using: str) -> dict[UUID, ScheduledTask]:
+    """
+    Jobs by their ids, each by its latest revision; those that are not there are left out. One statement by their primary keys,
+    and one for those that may have been made anew, since they have ended.
+    """
     if not ids:
         return {}
-    first = ScheduledTask.objects.using(using).filter(pk__in=ids, task_key__startswith=BEGINNING)
-    rows = ScheduledTask.objects.using(using).filter(
-        run=None,
-        entity_label="",
-        entity_id="",
-        task_key__in=Subquery(first.values("task_key")),
-        occurrence__in=[str(each) for each in ids],
-    )
-    return {UUID(task.occurrence): task for task in rows.order_by("revision")}
+    found = all_jobs(using=using).filter(revision=1).in_bulk(list(ids))
+    ended = [task for task in found.values() if task.state in FINAL]
+    if ended:
+        rows = ScheduledTask.objects.using(using).filter(
+            run=None,
+            entity_label="",
+            entity_id="",
+            task_key__in=sorted({task.task_key for task in ended}),
+            occurrence__in=[task.occurrence for task in ended],
+        )
+        found |= {UUID(task.occurrence): task for task in rows.order_by("revision")}
+    return found
 
 
 def find(job_id: UUID, rows: ScheduledTaskQuerySet | None = None, *, using: str) -> ScheduledTask:

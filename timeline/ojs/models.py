@@ -88,3 +88,66 @@ class PutAway(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class WorkflowState(models.TextChoices):
+    """How far a workflow is."""
+
+    RUNNING = "running", "running"
+    COMPLETED = "completed", "completed"
+    FAILED = "failed", "failed"
+    CANCELLED = "cancelled", "cancelled"
+
+
+class Role(models.TextChoices):
+    """What a job is in its workflow."""
+
+    STEP = "step", "step"
+    ON_COMPLETE = "on_complete", "runs when all have ended"
+    ON_SUCCESS = "on_success", "runs when all have succeeded"
+    ON_FAILURE = "on_failure", "runs when one has failed"
+
+
+class Workflow(models.Model):
+    """
+    A chain, group or batch of jobs. ``steps`` and ``callbacks`` are what its jobs are made of. ``ahead``: how many of
+    those that were made have not ended. Its row is locked while one of them ends, so that what follows is made once.
+    """
+
+    id = models.UUIDField(primary_key=True)
+    kind = models.CharField(max_length=10)
+    name = models.CharField(max_length=200, blank=True)
+    state = models.CharField(max_length=10, choices=WorkflowState.choices, default=WorkflowState.RUNNING)
+    steps = models.JSONField()
+    callbacks = models.JSONField(default=dict, blank=True)
+    given = models.JSONField(default=dict, blank=True)
+    ahead = models.PositiveIntegerField(default=0)
+    completed = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    created_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True, db_index=True)
+
+    class Meta:
+        verbose_name = "workflow of jobs"
+        verbose_name_plural = "workflows of jobs"
+
+    def __str__(self) -> str:
+        return self.name or str(self.id)
+
+
+class WorkflowJob(models.Model):
+    """A job of a workflow that was made. ``place``: which step it is; of a callback 0."""
+
+    job = models.UUIDField(primary_key=True)
+    workflow = models.ForeignKey(Workflow, on_delete=models.CASCADE, related_name="jobs")
+    role = models.CharField(max_length=11, choices=Role.choices, default=Role.STEP)
+    place = models.PositiveIntegerField()
+    has_ended = models.BooleanField(default=False)
+
+    class Meta:
+        verbose_name = "job of a workflow"
+        verbose_name_plural = "jobs of workflows"
+        constraints = [models.UniqueConstraint(fields=["workflow", "role", "place"], name="timeline_ojs_once")]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.place}"

@@ -170,19 +170,20 @@ def _conflict(task: ScheduledTask, said: str, state: str) -> Conflict:
 
 
 def _settled(write: Write, now: datetime, using: str) -> ScheduledTask:
-    done = settle([write], now=now, using=using)
+    with atomic(using=using):  # What follows in a workflow is made with it.
+        done = settle([write], now=now, using=using)
     if not done:
         raise Conflict("The job has changed meanwhile.", job_id=write.task.occurrence)
     return done[0]
 
 
-def give_up_lost(rows: ScheduledTaskQuerySet, *, now: datetime, using: str) -> int:
+def give_up_lost(rows: ScheduledTaskQuerySet, *, now: datetime, using: str, wait: bool = False) -> int:
     """
     Give up attempts among these jobs whose lease has run out, as the poller does, so that nobody waits for it; gives how many.
-    One statement where there are none. Rows that somebody else has locked are left to them.
+    One statement where there are none. Rows that somebody else has locked are left to them; with ``wait``, they are waited for.
     """
     with atomic(using=using):
-        tasks = list(rows.given_up().filter(state=State.ACTIVE).locked(skip_locked=True)[:GIVEN_UP])
+        tasks = list(rows.given_up().filter(state=State.ACTIVE).locked(skip_locked=not wait)[:GIVEN_UP])
         writes = []
         for task in tasks:
             with suppress(Refused):  # Its row cannot be read: the poller gives it up.

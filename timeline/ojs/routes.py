@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from timeline.ojs import views_jobs, views_upkeep, views_workers
+from timeline.ojs import views_jobs, views_upkeep, views_workers, views_workflows
 from timeline.ojs.access import Right
 from timeline.ojs.answers import Route, view
 
@@ -33,5 +33,9 @@ VIEWS: Final = {
     "v1/queues/<str:name>/stats": view(get=Route(views_upkeep.queue_stats, _MANAGE)),
     "v1/queues/<str:name>/pause": view(post=Route(views_upkeep.pause_queue, _MANAGE)),
     "v1/queues/<str:name>/resume": view(post=Route(views_upkeep.resume_queue, _MANAGE)),
+    "v1/workflows": view(post=Route(views_workflows.create_workflow, _ASK)),
+    "v1/workflows/<str:key>": view(
+        get=Route(views_workflows.get_workflow, _READ), delete=Route(views_workflows.cancel_workflow, _ASK)
+    ),
     "v1/events": view(get=Route(views_upkeep.list_events, _MANAGE)),
 }

@@ -19,7 +19,7 @@ from timeline.ojs.outcomes import give_up_lost
 from timeline.ojs.values import an_array, given, job_id, told
 from timeline.ojs.wire import jobs_of, state_of
 
-LEVEL: Final = 2
+LEVEL: Final = 3
 _BEGUN: Final = monotonic()
 _CALLED_OFF: Final = "Cancelled over HTTP."
 
@@ -45,7 +45,7 @@ def manifest(_asking: Asking) -> Answer:
                 "rate_limiting": False,
                 "schema_validation": False,
                 "unique_jobs": {"strength": "strong", "mechanism": "a locked row for each key"},
-                "workflows": False,
+                "workflows": True,
             },
             "extensions": [],
             "endpoints": {"base_url": "/ojs/v1", "manifest": "/ojs/manifest", "health": "/ojs/v1/health"},
@@ -83,7 +83,9 @@ def _found(asking: Asking, key: str) -> ScheduledTask:
 def enqueue(asking: Asking) -> Answer:
     """Make one job."""
     seen = asking.caller.narrowed(using=asking.using)
-    made = jobs.enqueue([read_job(asking.body, asking.now)], now=asking.now, using=asking.using, seen=seen)
+    new = [read_job(asking.body, asking.now)]
+    asking.caller.check_queues({job.queue for job in new})
+    made = jobs.enqueue(new, now=asking.now, using=asking.using, seen=seen)
     [task] = made.tasks
     location = {"Location": f"/ojs/v1/jobs/{task.occurrence}"}
     if made.there:
@@ -97,6 +99,7 @@ def enqueue_batch(asking: Asking) -> Answer:
     if not 0 < len(asked) <= get_settings().MAX_BATCH:
         raise Invalid("jobs", f"has to have 1 to {get_settings().MAX_BATCH} jobs.")
     new = [read_job(each, asking.now, at=f"jobs[{place}].") for place, each in enumerate(asked)]
+    asking.caller.check_queues({job.queue for job in new})
     made = jobs.enqueue(new, now=asking.now, using=asking.using, seen=asking.caller.narrowed(using=asking.using))
     told_jobs = jobs_of(made.tasks, asking.now, using=asking.using)
     return Answer({"jobs": told_jobs, "count": len(told_jobs), "deduplicated": [str(key) for key in made.there]}, 201)
@@ -106,8 +109,10 @@ def get_job(asking: Asking, key: str) -> Answer:
     """Tell of one job. If its worker has let the lease run out, that is seen now, before a poller does."""
     task = _found(asking, key)
     if task.state == State.ACTIVE:
-        mine = jobs.all_jobs(using=asking.using).filter(pk=task.pk)
-        task = _found(asking, key) if give_up_lost(mine, now=asking.now, using=asking.using) else task
+        give_up_lost(
+            jobs.all_jobs(using=asking.using).filter(pk=task.pk), now=asking.now, using=asking.using, wait=True
+        )
+        task = _found(asking, key)
     return Answer(one(asking, task))
 
 

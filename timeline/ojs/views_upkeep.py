@@ -73,7 +73,8 @@ def list_crons(asking: Asking) -> Answer:
 
 def register_cron(asking: Asking) -> Answer:
     """Make a schedule."""
-    told_cron = _schedule(crons.register(asking.body, now=asking.now, using=asking.using))
+    cron = crons.register(asking.body, asking.caller.check_queues, now=asking.now, using=asking.using)
+    told_cron = _schedule(cron)
     return Answer({"cron": told_cron, "cron_job": told_cron}, 201)
 
 

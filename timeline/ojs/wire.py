@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from timeline.lifecycle import FINAL, WAITING, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
+from timeline.ojs.models import Role, WorkflowJob
 from timeline.ojs.retry import policy_of
 from timeline.ojs.values import told
 
 NEVER: Final = datetime(8999, 1, 1, tzinfo=UTC)  # When a job is due that waits until somebody activates it.
 PENDING: Final = "pending"
+PART_OF: Final = (
+    "workflow"  # In the payload of a job: id of its workflow, its role and place, and whether steps are in order.
+)
 EXPIRED: Final = State.DISCARDED.value
 
 
@@ -54,10 +60,43 @@ def is_pending(task: ScheduledTask) -> bool:
 
 
 def jobs_of(tasks: Sequence[ScheduledTask], now: datetime, *, using: str) -> list[dict[str, Any]]:
-    """Write jobs, each by its latest revision. One statement at most: for those that were tried before, or made anew."""
+    """Write jobs, each by its latest revision. One statement for those tried before, and two for those of workflows."""
     again = [task for task in tasks if task.revision > 1 or task.attempt > 1 or task.failures]
     known = histories(again, using=using) if again else {}
-    return [job_of(task, now, known.get(task.occurrence)) for task in tasks]
+    parents = results_before(tasks, using=using)
+    return [job_of(task, now, known.get(task.occurrence)) | parents.get(task.pk, {}) for task in tasks]
+
+
+def results_before(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, dict[str, Any]]:
+    """
+    What jobs of workflows are told beside: the results of the steps before them, in their order; a callback has all before it.
+    Two statements at most; none if none of these jobs is in a workflow.
+    """
+    found: dict[UUID, dict[str, Any]] = {}
+    before = {task.pk: _steps_before(task) for task in tasks if PART_OF in task.payload}
+    wanted = {task.payload[PART_OF]["id"] for task in tasks if before.get(task.pk)}
+    made, results = defaultdict[str, dict[int, UUID]](dict), {}
+    if wanted:
+        steps = WorkflowJob.objects.using(using).filter(workflow__in=wanted, role=Role.STEP)
+        for workflow, place, job in steps.values_list("workflow", "place", "job"):
+            made[str(workflow)][place] = job
+        rows = ScheduledTask.objects.using(using).filter(
+            pk__in=[job for jobs in made.values() for job in jobs.values()]
+        )
+        results = dict(rows.filter(state=State.COMPLETED).values_list("pk", "result"))
+    for task in tasks:
+        if (count := before.get(task.pk)) is not None:
+            part = task.payload[PART_OF]
+            jobs = sorted((place, job) for place, job in made[part["id"]].items() if place < count)
+            found[task.pk] = {"workflow_id": part["id"], "parent_results": [results.get(job) for _place, job in jobs]}
+    return found
+
+
+def _steps_before(task: ScheduledTask) -> int:
+    part = task.payload[PART_OF]
+    if part["role"] != Role.STEP:
+        return sys.maxsize
+    return int(part["place"]) if part["in_order"] else 0
 
 
 def histories(tasks: Iterable[ScheduledTask], *, using: str) -> dict[str, History]:

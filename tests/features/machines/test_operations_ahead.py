@@ -8,8 +8,8 @@ import pytest
 from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.features.machines.test_operations_at_once import all_of
 from tests.machines import is_whole
-from tests.operations.test_machines_at_once import all_of
 from tests.testapp.models import Order
 from timeline import STAY, Machine, Retry, Timeline, after, at, never, on, task
 from timeline.exceptions import MoveNotAllowed

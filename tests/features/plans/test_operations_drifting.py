@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from tests.operations import conftest as operations
 from tests.operations.sweeps import Delivery, times_of, whole_round
 from tests.testapp.models import Order, Seller
 from timeline import Timeline, after, task
@@ -13,6 +14,8 @@ from timeline.features.sweep.verbs import begin_round, sweep
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
 from timeline.testing import only_timelines
+
+planned = operations.planned  # A fixture.
 
 
 class Tail(Timeline):
