@@ -303,12 +303,6 @@ class TestQuestions:
         assert known.knows("")
         assert not known.knows("testapp.parcel")
 
-    def test_started_by_an_event_of_this_kind_of_entity(self, known):
-        assert known.started_by("order.placed", "testapp.order") == [Shipping.definition]
-        assert known.started_by("sweep.wanted", "") == [Sweep.definition]
-        assert known.started_by("order.placed", "testapp.parcel") == []
-        assert known.started_by("order.paid", "testapp.order") == []
-
     def test_started_by_creation_where_it_is_declared(self, known):
         assert known.started_by_creation("testapp.order") == [Shipping.definition]
         assert known.started_by_creation("") == []

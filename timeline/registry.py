@@ -208,10 +208,6 @@ class Registry:
         """Whether any timeline is about this model."""
         return label in [known.label for known in self]  # A list: this is called for each of many entities.
 
-    def started_by(self, event: str, label: str) -> list[Definition]:
-        """Timelines about this model that the event starts."""
-        return [known for known in self if known.label == label and event in known.starts_on]
-
     def started_by_creation(self, label: str) -> list[Definition]:
         """Timelines about this model that start when a row is inserted."""
         return [known for known in self if known.label == label and Created() in known.starts_on]

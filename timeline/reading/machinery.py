@@ -140,13 +140,8 @@ class WorkerSign:
     is_missed: bool
 
 
-def workers_seen(*, using: str) -> list[WorkerSign]:
-    """List the workers that have given a sign and were not found to be gone, the latest sign first. One statement."""
-    return as_seen(latest_signs(using=using))
-
-
 def latest_signs(*, using: str) -> QuerySet[Sign]:
-    """The query of ``workers_seen``; ``as_seen`` takes its rows."""
+    """Signs of workers that were not found to be gone, in one statement; ``as_seen`` takes its rows."""
     running = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, worker=OuterRef("worker")).order_by()
     counts = running.values("worker").annotate(count=Count("pk")).values("count")
     signs = Sign.objects.using(using).annotate(machine_time=MachineTime(), active=Coalesce(Subquery(counts), 0))
