@@ -18,12 +18,12 @@ from timeline.conf import get_settings
 from timeline.dispatch.poll import long_work, stage
 from timeline.engine.groups import run
 from timeline.features.recurring.verbs import recur
-from timeline.hooks import Poll, hooks
+from timeline.hooks import Kept, Poll, hooks
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.store.poll_queries import sign
-from timeline.store.task_key_stats import left_out
+from timeline.store.task_key_stats import LeftOut
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
 from timeline.testing.scope import AheadInTest, ClockScope, autostart, present_test, running
 from timeline.timing import check_time, offset_of
@@ -176,13 +176,13 @@ class StoryClock:
         while True:
             if any(known.recurring for known in registry):
                 recur(self._ahead, now=self.now, using=self.using)
-            left = left_out(using=self.using)
-            if left.is_any:
+            kept = self._in_the_way()
+            if kept:
                 for each in hooks().hindrances:
                     each.end(now=self.now, using=self.using)
-                left = left_out(using=self.using)
-            rows = ScheduledTask.objects.using(self.using).all()
-            tasks = rows.taken_of(self._scope.task_keys(), left)
+                kept = self._in_the_way()
+            rows, task_keys = ScheduledTask.objects.using(self.using).all(), self._scope.task_keys()
+            tasks = rows.taken_of(task_keys, LeftOut(kept)) if kept else rows.with_handler(task_keys)
             self._stage()
             ready = next((task for task in tasks.ready() if _is_free(task, self.using)), None)
             if ready is not None:
@@ -191,7 +191,7 @@ class StoryClock:
             if end is not None:
                 upcoming = upcoming.filter(scheduled_at__lte=end)
             first = upcoming.in_order().first()
-            until = self._next_end(end if first is None else first.scheduled_at) if left.is_any else None
+            until = self._next_end(end if first is None else first.scheduled_at) if kept else None
             if until is None:
                 return first
             self.now = until
@@ -203,6 +203,11 @@ class StoryClock:
     def _stage(self) -> None:
         while stage(now=self.now, using=self.using):
             pass
+
+    def _in_the_way(self) -> tuple[Kept, ...]:
+        """What is in the way of any task."""
+        asked = (each.kept(using=self.using) for each in hooks().hindrances)
+        return tuple(each for each in asked if each.is_any)
 
     def _next_end(self, until: datetime | None) -> datetime | None:
         """When the next thing that is in the way ends by itself, if that is not after ``until``."""
