@@ -10,6 +10,7 @@ from timeline.definition import (
     Limit,  # of limits
     Machine,
     Passage,
+    Rate,  # of rates
     Retry,
     StepContext,
     Then,
@@ -27,7 +28,14 @@ from timeline.definition import (
     to,
     weekly,
 )
-from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError, TransitionNotAllowed
+from timeline.exceptions import (
+    Cancel,
+    Discard,
+    RateLimited,  # of rates
+    RetryAfter,
+    TimelineError,
+    TransitionNotAllowed,
+)
 from timeline.timing import after, approval, at, before, each_of, every, on, wait_for, window
 
 __version__ = "0.2.0"
@@ -44,6 +52,8 @@ __all__ = [
     "Limit",  # of limits
     "Machine",
     "Passage",
+    "Rate",  # of rates
+    "RateLimited",  # of rates
     "Retry",
     "RetryAfter",
     "StepContext",

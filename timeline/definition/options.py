@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 from timeline.features.holds.declaration import HoldOptions  # of holds
 from timeline.features.limits.declaration import LimitOptions  # of limits
 from timeline.features.on_failure.declaration import FailureOptions  # of on_failure
+from timeline.features.rates.declaration import RateOptions  # of rates
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -40,6 +41,7 @@ class TaskOptions(
     LimitOptions,  # of limits
     HoldOptions,  # of holds
     FailureOptions,  # of on_failure
+    RateOptions,  # of rates
     total=False,
 ):
     """All of them."""

@@ -13,6 +13,7 @@ FEATURES: Final = (
     "on_failure",
     "recurring",
     "holds",
+    "rates",
     "bulk_actions",
     "plans",
     "sweep",
