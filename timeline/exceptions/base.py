@@ -167,8 +167,8 @@ class RetryAfter(HandlerSignal):
 
 class RateLimited(RetryAfter):  # of rates
     """
-    Raised by a handler: an API has had too much. All tasks that share its ``rate`` wait, and so does this one, which is no failure
-    the first hundred times. Of a task without a rate, it is a ``RetryAfter``.
+    Raised by a handler: an API has had too much. All tasks that share its ``rate`` wait, and so does this one. That is no
+    failure the first hundred times. Of a task without a rate, it is a ``RetryAfter``.
 
     ``retry_after`` is a timedelta, or seconds: as much as the API asks for, from 0 to 31 days (else ``ValueError``).
     """
