@@ -97,6 +97,7 @@ MORE = {
     "aside": "alerts.md#beside-the-run",
     "spread": "alerts.md#spread",
     "limit": "limits.md",
+    "rate": "rates.md",  # of rates
     "was": "names.md#another-name-for-a-task",
     "window": "windows.md",
     "title": "names.md#what-people-call-it",

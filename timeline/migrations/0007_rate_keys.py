@@ -1,7 +1,6 @@
 """A table of what shares a rate. No other table changes."""
 
 from django.db import migrations, models
-from django.db.models import Q
 
 
 class Migration(migrations.Migration):
@@ -19,12 +18,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
-                "indexes": [
-                    models.Index(fields=["kept_until"], name="timeline_rate_kept"),
-                    models.Index(
-                        fields=["braked_until"], condition=Q(braked_until__isnull=False), name="timeline_rate_braked"
-                    ),
-                ],
+                "indexes": [models.Index(fields=["kept_until"], name="timeline_rate_kept")],
             },
         )
     ]

@@ -199,10 +199,7 @@ class RateKey(models.Model):
 
     class Meta:
         default_permissions = ()
-        indexes = [
-            models.Index(fields=["kept_until"], name="timeline_rate_kept"),
-            models.Index(fields=["braked_until"], condition=Q(braked_until__isnull=False), name="timeline_rate_braked"),
-        ]
+        indexes = [models.Index(fields=["kept_until"], name="timeline_rate_kept")]
 
     def __str__(self) -> str:
         return self.key

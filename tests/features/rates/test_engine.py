@@ -12,9 +12,9 @@ from tests.testapp.models import Order
 from timeline import Limit, Rate, RateLimited, Retry, Timeline, task
 from timeline.clocks import story_time
 from timeline.engine.groups import run
-from timeline.features.rates.store import brake
+from timeline.features.rates.store import slow_down
 from timeline.models import RateKey, ScheduledTask
-from timeline.shortcuts import hold, run_now, schedule
+from timeline.shortcuts import explain, hold, run_now, schedule
 from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -237,10 +237,21 @@ class TestRateLimited:
 
     def test_stays_braked_if_told_a_shorter_time_afterwards(self, due, now):
         with story_time(lambda: now):
-            brake("stripe", until=now + HOUR, now=now, using="default")
-            brake("stripe", until=now + timedelta(minutes=1), now=now, using="default")
+            slow_down("stripe", until=now + HOUR, now=now, using="default")
+            slow_down("stripe", until=now + timedelta(minutes=1), now=now, using="default")
         tasks = due("refund", "a")
 
         go(tasks, now + timedelta(minutes=2))
 
         assert CALLS == []
+
+
+class TestExplain:
+    def test_says_of_a_task_that_waits_why_and_until_when(self, due, now):
+        tasks = due("call", *"abcd")
+        go(tasks, now)
+
+        with story_time(lambda: now):
+            said = str(explain(tasks[3].pk))
+
+        assert "the rate of “paced.call”, 3/h, is used up.\nIt rests until 2026-03-01 10:00 UTC." in said

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from timeline.clocks import story_time
 from timeline.features.rates.declaration import Allowance
-from timeline.features.rates.store import Asked, Ledger, admit, brake, forget, micros
+from timeline.features.rates.store import Asked, Ledger, admit, forget, micros, slow_down
 from timeline.models import RateKey
 
 SECOND = 1_000_000
@@ -141,7 +141,7 @@ class TestForget:
     def test_deletes_what_says_nothing_any_more(self):
         TestAdmit().ask()
         with story_time(lambda: AT):
-            brake("braked", until=AT + timedelta(days=9), now=AT, using="default")
+            slow_down("braked", until=AT + timedelta(days=9), now=AT, using="default")
 
         early = forget(now=AT + timedelta(hours=20), most=10, using="default")
         late = forget(now=AT + timedelta(hours=26), most=10, using="default")

@@ -18,7 +18,7 @@ from timeline.engine.failures import next_opening, rested
 from timeline.exceptions import RateLimited, Rest
 from timeline.features.rates.declaration import Allowance, Rate, rate_of
 from timeline.features.rates.sentences import BRAKED, BUSY, USED_UP
-from timeline.features.rates.store import BUSY_FOR, Asked, admit, brake
+from timeline.features.rates.store import BUSY_FOR, Asked, admit, slow_down
 from timeline.lifecycle import ReasonCode
 from timeline.models import LogEntry
 from timeline.store.transition import Write
@@ -86,7 +86,7 @@ def slowed(attempt: Attempt, error: BaseException, write: Write, *, together: bo
     using = attempt.task._state.db or DEFAULT_DB_ALIAS
     now = story_now(using)
     until = now + error.delay
-    if not brake(key_of(attempt, rate), until=until, now=now, using=using):
+    if not slow_down(key_of(attempt, rate), until=until, now=now, using=using):
         logger.warning("The rate of %s is locked by somebody, and is not braked until %s.", attempt.task, until)
     if write.reason is None or write.reason.code != ReasonCode.RETRY_AFTER:  # A step is in doubt: that stands.
         return write

@@ -7,6 +7,7 @@ from typing import Final
 
 from timeline.clocks import story_now
 from timeline.features.rates.admission import held_to_rate, slowed
+from timeline.features.rates.reading import in_inventory
 from timeline.features.rates.sentences import SENTENCES
 from timeline.features.rates.store import forget
 from timeline.hooks import Hooks
@@ -27,5 +28,6 @@ HOOKS = Hooks(
     admissions=((_RATE, held_to_rate),),
     errors=((_RATE, slowed),),
     maintains=(_forget,),
+    inventories=(in_inventory,),
     sentences=SENTENCES,
 )

@@ -11,8 +11,6 @@ from random import randrange
 from time import sleep
 from typing import Final
 
-from django.db.models import Q
-
 from timeline.clocks import is_told, story_now
 from timeline.dialects import Among
 from timeline.features.rates.declaration import MAX_RATE, PERIODS, Allowance
@@ -116,7 +114,7 @@ def _decide(ledger: Ledger, allowance: Allowance, asked: Iterable[Asked]) -> Non
         ledger.admit(one, allowance)
 
 
-def brake(key: str, *, until: datetime, now: datetime, using: str) -> bool:
+def slow_down(key: str, *, until: datetime, now: datetime, using: str) -> bool:
     """Let nothing of a key begin until then, or until a later moment that was given before. Whether it could be written."""
     at = micros(until)
 
@@ -186,12 +184,6 @@ def forget(*, now: datetime, most: int, using: str) -> int:
         rows = RateKey.objects.using(using).filter(kept_until__lt=now).order_by("kept_until")
         found = [row.key for row in rows.select_for_update(skip_locked=True)[:most]]
         return RateKey.objects.using(using).filter(Among(found)).delete()[0] if found else 0
-
-
-def braked(*, now: datetime, most: int, using: str) -> list[RateKey]:
-    """Keys that are braked now, those with the longest time left first."""
-    rows = RateKey.objects.using(using).filter(Q(braked_until__gt=now))
-    return list(rows.order_by("-braked_until", "key")[:most])
 
 
 def micros(moment: datetime) -> int:
