@@ -89,6 +89,20 @@ class TestLedger:
         assert not ledger.admit(Asked(False), allowance)
         assert ledger.admit(Asked(True), allowance)
 
+    def test_lets_one_begin_that_was_counted_and_not_entered_yet(self):
+        """Meanwhile others wait: it has come before them."""
+        now, allowance = micros(AT), Allowance(2, HOUR)
+        ledger, asked = Ledger(now, []), Asked(False)
+        ledger.admit(asked, allowance)
+        ledger.admit(Asked(False), allowance)
+        refused = Asked(False)
+        ledger.admit(refused, allowance)
+        ledger.now += SECOND // 10
+
+        assert refused.due_at == AT + HOUR
+        assert ledger.admit(asked, allowance)
+        assert ledger.starts == [now, now + SECOND // 10]
+
     def test_waits_for_nobody_who_does_not_come(self):
         """All that waited were cancelled."""
         now, allowance = micros(AT), Allowance(1, timedelta(seconds=1))

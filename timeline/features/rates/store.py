@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import randrange
 from time import sleep
-from typing import Final
+from typing import Any, Final
+
+from django.db import connections
 
 from timeline.clocks import is_told, story_now
 from timeline.dialects import Among
@@ -28,6 +30,14 @@ LAG: Final = timedelta(seconds=2)  # For so long a free start waits for one that
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _KEPT: Final = timedelta(hours=1)
+_COLUMNS: Final = ("starts", "tail", "braked_until", "kept_until")
+_VALUES: Final = "(%s, %s, %s, %s, %s)"
+_INSERT: Final = """
+INSERT INTO timeline_ratekey (key, starts, tail, braked_until, kept_until)
+VALUES {}
+ON CONFLICT (key) DO NOTHING
+RETURNING key
+"""
 
 
 @dataclass(slots=True)
@@ -58,12 +68,13 @@ class Ledger:
     def admit(self, asked: Asked, allowance: Allowance) -> bool:
         """Count an attempt, if it may begin now; otherwise say when it looks again."""
         period = allowance.period // _MICROSECOND
+        known = asked.waited or asked.counted > 0
         if asked.counted in self.starts:
             self.starts.remove(asked.counted)
         # A clock that was set back: what it calls the future has been.
         self.starts = [min(start, self.now) for start in self.starts if start > self.now - period]
         opens = self.starts[-allowance.most] + period if len(self.starts) >= allowance.most else 0
-        if self.braked_until <= self.now and not opens and (asked.waited or self._has_room(allowance, period)):
+        if self.braked_until <= self.now and not opens and (known or self._has_room(allowance, period)):
             self.starts.append(self.now)
             asked.counted = self.now
             return True
@@ -89,6 +100,9 @@ class Ledger:
         return at
 
 
+Act = Callable[[str, Ledger], None]
+
+
 def admit(several: Mapping[str, tuple[Allowance, Sequence[Asked]]], *, now: datetime, using: str) -> Collection[str]:
     """
     Decide for the attempts of each key which may begin, in their order, and count these, committed when this returns. Gives
@@ -96,69 +110,86 @@ def admit(several: Mapping[str, tuple[Allowance, Sequence[Asked]]], *, now: date
 
     In no period do more begin than are allowed, whoever asks: a key has one row, which is locked, and the time is read then.
     """
-    left = set(several)
-    for number in range(ROUNDS):
-        done = _with_locked(left, lambda key, ledger: _decide(ledger, *several[key]), now=now, using=using)
-        left -= done
-        if not left:
-            break
-        if number == 0:
-            _make(left, now, using)
-        elif not done:
-            sleep(PAUSE)
-    return left
 
+    before = {key: [one.counted for one in asked] for key, (_allowance, asked) in several.items()}
 
-def _decide(ledger: Ledger, allowance: Allowance, asked: Iterable[Asked]) -> None:
-    for one in asked:
-        ledger.admit(one, allowance)
+    def afresh(key: str) -> None:
+        for one, counted in zip(several[key][1], before[key], strict=True):
+            one.counted, one.due_at, one.braked_until = counted, None, None
+
+    def decide(key: str, ledger: Ledger) -> None:
+        afresh(key)
+        for one in several[key][1]:
+            ledger.admit(one, several[key][0])
+
+    busy = several.keys() - _changed(set(several), decide, now=now, using=using)
+    for key in busy:
+        afresh(key)
+    return busy
 
 
 def slow_down(key: str, *, until: datetime, now: datetime, using: str) -> bool:
     """Let nothing of a key begin until then, or until a later moment that was given before. Whether it could be written."""
     at = micros(until)
 
-    def slow(_key: str, ledger: Ledger) -> None:
+    def change(_key: str, ledger: Ledger) -> None:
         ledger.braked_until = max(ledger.braked_until, at)
 
+    return bool(_changed({key}, change, now=now, using=using))
+
+
+def _changed(keys: set[str], act: Act, *, now: datetime, using: str) -> set[str]:
+    """Change the rows of keys, and try those again for a while that others have locked. Gives the keys that were changed."""
+    changed: set[str] = set()
     for number in range(ROUNDS):
-        if _with_locked({key}, slow, now=now, using=using):
-            return True
-        if number == 0:
-            _make({key}, now, using)
-        else:
+        if number > 1:
             sleep(PAUSE)
-    return False
+        changed |= _with_locked(keys - changed, act, now=now, using=using)
+        if len(changed) == len(keys):
+            break
+    return changed
 
 
-def _with_locked(keys: Collection[str], act: Callable[[str, Ledger], None], *, now: datetime, using: str) -> set[str]:
-    """Lock the rows of keys that nobody else has locked, change them, and commit. Gives the keys that were changed."""
+def _with_locked(keys: set[str], act: Act, *, now: datetime, using: str) -> set[str]:
+    """
+    Lock the rows of keys that nobody else has locked, make those that are not there, change them, and commit.
+
+    Nobody waits for a lock but of a row that somebody has just made, and these are made in order: so nobody waits in a circle.
+    """
     with atomic(using=using):
         rows = RateKey.objects.using(using).filter(Among(keys)).order_by("key")
         found = list(rows.select_for_update(no_key=True, skip_locked=True))
-        if not found:
-            return set()
         at = now if is_told() else story_now(using)
         for row in found:
-            ledger = Ledger(micros(at), _read(row, at), _micros_or_0(row.tail), _micros_or_0(row.braked_until))
-            act(row.key, ledger)
-            row.starts = json.dumps(ledger.starts[-MAX_RATE:], separators=(",", ":"))
-            row.tail = _moment(ledger.tail) if ledger.tail > ledger.now else None
-            row.braked_until = _moment(ledger.braked_until) if ledger.braked_until > ledger.now else None
-            row.kept_until = _kept_until(ledger)
-        RateKey.objects.using(using).bulk_create(
-            found,
-            update_conflicts=True,
-            unique_fields=["key"],
-            update_fields=["starts", "tail", "braked_until", "kept_until"],
-        )
-    return {row.key for row in found}
+            _change(row, act, at)
+        if found:
+            RateKey.objects.using(using).bulk_create(
+                found, update_conflicts=True, unique_fields=["key"], update_fields=_COLUMNS
+            )
+        changed = {row.key for row in found}
+        new = [RateKey(key=key, kept_until=at) for key in sorted(keys - changed)]
+        return changed | (_made(new, act, at, using) if new else set())
 
 
-def _make(keys: Iterable[str], now: datetime, using: str) -> None:
-    """Insert the rows of keys that have none; in their order, so that several at once do not lock each other out."""
-    rows = [RateKey(key=key, kept_until=now + PERIODS["d"]) for key in sorted(keys)]
-    RateKey.objects.using(using).bulk_create(rows, ignore_conflicts=True)
+def _change(row: RateKey, act: Act, at: datetime) -> None:
+    ledger = Ledger(micros(at), _read(row, at), _micros_or_0(row.tail), _micros_or_0(row.braked_until))
+    act(row.key, ledger)
+    row.starts = json.dumps(ledger.starts[-MAX_RATE:], separators=(",", ":"))
+    row.tail = _moment(ledger.tail) if ledger.tail > ledger.now else None
+    row.braked_until = _moment(ledger.braked_until) if ledger.braked_until > ledger.now else None
+    row.kept_until = _kept_until(ledger)
+
+
+def _made(rows: Sequence[RateKey], act: Act, at: datetime, using: str) -> set[str]:
+    """Insert rows, changed; gives the keys of those that were not there. What was decided for the others is decided anew."""
+    adapt = connections[using].ops.adapt_datetimefield_value
+    values: list[Any] = []
+    for row in rows:
+        _change(row, act, at)
+        values += [row.key, row.starts, *map(adapt, (row.tail, row.braked_until, row.kept_until))]
+    with connections[using].cursor() as cursor:
+        cursor.execute(_INSERT.format(", ".join([_VALUES] * len(rows))), values)
+        return {key for (key,) in cursor.fetchall()}
 
 
 def _read(row: RateKey, now: datetime) -> list[int]:
