@@ -15,7 +15,7 @@ AT_A_TIME := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 .PHONY: demo quick test test-all install dev for-test lint types floors checks read rules on-postgresql on-sqlite second faults faults-sqlite newest \
 	faults-postgresql coverage pictures foreign matrix release paths belongs figures without without-some baseline sizing throughput scale herd operators api-pages \
-	every-page owned-on-sqlite fuzz slots settlement bookings bench bench-quick bench-steps bench-limits bench-loops bench-machines \
+	every-page owned-on-sqlite fuzz slots settlement bookings bench bench-quick bench-steps bench-limits bench-rates bench-loops bench-machines \
 	bench-moves bench-snapshot bench-tasks bench-waits bench-webhooks chaos clean
 
 demo:
@@ -240,6 +240,11 @@ bench-steps: install
 # For example: make bench-limits ARGS="--keys 1000"
 bench-limits: install
 	@$(BIN)/python -m benchmarks.limits $(ARGS)
+
+# A rate over 10,000 keys, open and braked, beside the same tasks without one: about three minutes.
+# For example: make bench-rates ARGS="--keys 1000"
+bench-rates: install
+	@$(BIN)/python -m benchmarks.rates $(ARGS)
 
 # self.each over a million rows beside the same loop by hand: ms a batch, memory; about three minutes.
 # For example: make bench-loops ARGS="--rows 100000"

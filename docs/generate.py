@@ -98,6 +98,7 @@ MORE = {
     "spread": "alerts.md#spread",
     "limit": "limits.md",
     "debounce": "debounce.md",  # of debounce
+    "rate": "rates.md",  # of rates
     "was": "names.md#another-name-for-a-task",
     "window": "windows.md",
     "title": "names.md#what-people-call-it",

@@ -14,6 +14,7 @@ INSTALLED_APPS = [
     "tests.features.limits.narrow",  # of limits
     "tests.features.machines.moving",  # of machines
     "tests.features.on_failure.failing",  # of on_failure
+    "tests.features.rates.paced",  # of rates
     "tests.features.sleep.naps",  # of sleep
 ]
 

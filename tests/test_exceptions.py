@@ -38,6 +38,7 @@ from timeline.exceptions import (
     NotPlainJSON,
     NotRunHere,
     PayloadTooLarge,
+    RateLimited,  # of rates
     Refusal,
     RetryAfter,
     RunEnded,
@@ -109,6 +110,7 @@ ENGLISH = [
 ]
 # What handlers say in their own words.
 FREE = {Cancel, Discard, RetryAfter}
+FREE |= {RateLimited}  # of rates
 
 
 class TestLanguages:

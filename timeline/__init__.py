@@ -11,6 +11,7 @@ from timeline.definition import (
     Limit,  # of limits
     Machine,
     Passage,
+    Rate,  # of rates
     Retry,
     StepContext,
     Then,
@@ -28,7 +29,14 @@ from timeline.definition import (
     to,
     weekly,
 )
-from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError, TransitionNotAllowed
+from timeline.exceptions import (
+    Cancel,
+    Discard,
+    RateLimited,  # of rates
+    RetryAfter,
+    TimelineError,
+    TransitionNotAllowed,
+)
 from timeline.timing import after, approval, at, before, each_of, every, on, wait_for, window
 
 __version__ = "0.2.0"
@@ -46,6 +54,8 @@ __all__ = [
     "Limit",  # of limits
     "Machine",
     "Passage",
+    "Rate",  # of rates
+    "RateLimited",  # of rates
     "Retry",
     "RetryAfter",
     "StepContext",

@@ -13,6 +13,7 @@ from timeline.features.machines.declaration import Machine
 from timeline.features.machines.parse import OWNER, AskedEvent, ask
 from timeline.features.machines.table import BACK, IGNORE, OPEN, STAY, WORKING, Table, TableAnswer, Then
 from timeline.features.machines.timers import never
+from timeline.features.rates.declaration import Rate  # of rates
 from timeline.features.recurring.declaration import Recurring, cron, daily, hourly, monthly, weekly
 from timeline.features.steps.declaration import Step, step
 
@@ -32,6 +33,7 @@ __all__ = [
     "Limit",  # of limits
     "Machine",
     "Passage",
+    "Rate",  # of rates
     "Recurring",
     "Retry",
     "Step",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from hashlib import sha256
 from importlib.machinery import ModuleSpec
 from inspect import cleandoc
 from types import FrameType
@@ -23,10 +24,24 @@ if TYPE_CHECKING:
 
 Problem = tuple[str, str]
 MAX_NAME: Final = 50
+MAX_KEY: Final = 100  # Characters of what tasks compete for.
 MAX_TASK_KEY: Final = 101  # Characters of the column: a timeline, a dot, a task.
 ERASED: Final = "timeline.erased"  # The event that says that what others said was erased.
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 LONGEST_TITLE: Final = 100
+
+
+def key_with(key: str, value: object, *, by: str) -> str:
+    """
+    A key, with the value of a field if ``by`` names one: 100 characters at most. The end of a longer one, or of one with a NUL,
+    which SQLite does not find again, is a digest.
+    """
+    whole = f"{key}:{value}" if by else key
+    if len(whole) <= MAX_KEY and "\x00" not in whole:
+        return whole
+    digest = sha256(whole.encode(errors="surrogatepass")).hexdigest()[:32]
+    begins = whole.replace("\x00", "")[: MAX_KEY - 33]
+    return f"{begins}~{digest}"
 
 
 def refuse_keywords(

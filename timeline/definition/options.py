@@ -8,6 +8,7 @@ from timeline.features.debounce.declaration import DebounceOptions  # of debounc
 from timeline.features.holds.declaration import HoldOptions  # of holds
 from timeline.features.limits.declaration import LimitOptions  # of limits
 from timeline.features.on_failure.declaration import FailureOptions  # of on_failure
+from timeline.features.rates.declaration import RateOptions  # of rates
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -42,6 +43,7 @@ class TaskOptions(
     HoldOptions,  # of holds
     FailureOptions,  # of on_failure
     DebounceOptions,  # of debounce
+    RateOptions,  # of rates
     total=False,
 ):
     """All of them."""

@@ -14,6 +14,7 @@ from timeline.exceptions.base import (
     LeaseLost,
     NoAutocommit,
     NotRunHere,
+    RateLimited,  # of rates
     Refusal,
     Rest,
     RetryAfter,
@@ -81,6 +82,7 @@ __all__ = [
     "NotPlainJSON",
     "NotRunHere",
     "PayloadTooLarge",
+    "RateLimited",  # of rates
     "Refusal",
     "Rest",
     "RetryAfter",

@@ -165,6 +165,24 @@ class RetryAfter(HandlerSignal):
         super().__init__(self.reason)
 
 
+class RateLimited(RetryAfter):  # of rates
+    """
+    Raised by a handler: an API has had too much. All tasks that share its ``rate`` wait, and so does this one. That is no
+    failure the first hundred times. Of a task without a rate, it is a ``RetryAfter``.
+
+    ``retry_after`` is a timedelta, or seconds: as much as the API asks for, from 0 to 31 days (else ``ValueError``).
+    """
+
+    def __init__(self, retry_after: timedelta | float, reason: str = "") -> None:
+        try:
+            delay = retry_after if isinstance(retry_after, timedelta) else timedelta(seconds=float(retry_after))
+        except (TypeError, ValueError, OverflowError):
+            delay = timedelta(-1)
+        if not timedelta(0) <= delay <= timedelta(days=31):
+            raise ValueError(f"RateLimited({retry_after!a:.60}): give a timedelta or seconds, from 0 to 31 days.")
+        super().__init__(delay, reason)
+
+
 class WrongIsolation(TimelineError):
     """
     Called in a transaction that does not see what others have committed since it began; nothing was written.

@@ -14,6 +14,7 @@ FEATURES: Final = (
     "debounce",
     "recurring",
     "holds",
+    "rates",
     "bulk_actions",
     "plans",
     "sweep",

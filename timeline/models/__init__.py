@@ -1,7 +1,7 @@
 """The tables, their constraints, and the questions asked of them."""
 
 from timeline.models.bulk_action import BulkAction, BulkState
-from timeline.models.decisions import Admission, Hold, Opening, Scope, Then
+from timeline.models.decisions import Admission, Hold, Opening, RateKey, Scope, Then
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event, Wake
 from timeline.models.kin import exact_ref
@@ -26,6 +26,7 @@ __all__ = [
     "LogEntry",
     "Opening",
     "Pace",
+    "RateKey",
     "RollUp",
     "RunEntry",
     "ScheduledTask",

@@ -185,6 +185,26 @@ class Admission(models.Model):
         return f"{self.task_key} {self.task_id}"
 
 
+class RateKey(models.Model):
+    """
+    What shares a rate: when its last attempts began (``starts``, microseconds since 1970 as JSON), until when it is braked, and
+    when the last of those that wait looks again (``tail``). After ``kept_until`` the row says nothing any more.
+    """
+
+    key = models.CharField(max_length=100, primary_key=True)
+    starts = models.TextField(default="[]")
+    tail = models.DateTimeField(null=True)
+    braked_until = models.DateTimeField(null=True)
+    kept_until = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = [models.Index(fields=["kept_until"], name="timeline_rate_kept")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
 class Opening(models.Model):
     """One row for each task that gave its place up. The task is no foreign key: the row outlives a pruned task."""
 

@@ -93,6 +93,7 @@ class TaskEntry:
     limit: str = ""  # How many may run at the same time, in words; empty: any number.
     held: int = 0
     waiting: int = 0
+    rate: str = ""  # How many may begin within a time; empty: any number.
     title: str = ""
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
+from timeline.definition.names import key_with
 from timeline.timing.keywords import known_arguments
 
 if TYPE_CHECKING:
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 MAX_LIMIT: Final = 1_000
-MAX_KEY: Final = 100
 
 Until = Literal["attempt", "end"]
 OnDiscard = Literal["hold", "open"]
@@ -54,18 +53,9 @@ class Limit:
 
     def key_of(self, task_key: str, value: object = None) -> str:
         """
-        What a task competes for: 100 characters at most. The end of a longer key, or of one with a NUL, which SQLite does not
-        find again, is a digest. ``value`` is that of the field that ``by`` names.
+        What a task competes for: 100 characters at most; see ``key_with``. ``value`` is that of the field that ``by`` names.
         """
-        key = self.key or task_key
-        whole = f"{key}:{value}" if self.by else key
-        if len(whole) <= MAX_KEY and "\x00" not in whole:
-            return whole
-        begins, digest = (
-            whole.replace("\x00", "")[: MAX_KEY - 33],
-            sha256(whole.encode(errors="surrogatepass")).hexdigest(),
-        )
-        return f"{begins}~{digest[:32]}"
+        return key_with(self.key or task_key, value, by=self.by)
 
 
 class LimitOptions(TypedDict, total=False):

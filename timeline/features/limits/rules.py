@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from timeline.definition.model_fit import field_of, meant_field
-from timeline.features.limits.declaration import MAX_KEY, MAX_LIMIT, Limit, limit_of
+from timeline.definition.names import MAX_KEY
+from timeline.features.limits.declaration import MAX_LIMIT, Limit, limit_of
 from timeline.hooks import Rules
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition.names import MAX_KEY
 from timeline.exceptions import InvalidInput
-from timeline.features.limits.declaration import MAX_KEY
 from timeline.features.limits.keys import give_up_places
 from timeline.lifecycle import Reason
 from timeline.models import Opening, ScheduledTask

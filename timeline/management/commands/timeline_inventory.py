@@ -120,7 +120,7 @@ def _heads() -> list[str]:
 
 def _row(task: TaskEntry) -> list[str]:
     ended = f"{in_utc(task.last_end_at)} {task.last_end_label}" if task.last_end_at else "–"
-    when = "; ".join(filter(None, [task.when, task.told_limit])) or "–"
+    when = "; ".join(filter(None, [task.when, task.told_limit, task.rate])) or "–"
     return [task.name, when, ended, task.took or "–", str(task.dead_letters or "–")]
 
 

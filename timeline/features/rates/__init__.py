@@ -1,0 +1,1 @@
+"""At most so many attempts of a kind, or of a key, begin within a time: ``@task(rate=…)``, and ``RateLimited``."""

@@ -1,0 +1,31 @@
+"""What the inventory says of rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext as _
+
+from timeline.features.rates.declaration import Rate, rate_of
+
+if TYPE_CHECKING:
+    from timeline.definition import Definition
+
+
+def in_inventory(definitions: Iterable[Definition], *, using: str) -> dict[str, dict[str, object]]:  # noqa: ARG001 (as all are called)
+    """The rates of kinds that have one, in words; nothing is read."""
+    return {
+        definition.task_key(name): {"rate": rate_in_words(rate)}
+        for definition in definitions
+        for name, declared in definition.tasks.items()
+        if (rate := rate_of(declared)) is not None
+    }
+
+
+def rate_in_words(rate: Rate) -> str:
+    """The rate of a task, and what shares it."""
+    of = " ".join(filter(None, [rate.key, rate.by and f"({rate.by})"]))
+    if rate.by:
+        return _("%(rate)s for each of %(of)s") % {"rate": rate.text, "of": of}
+    return f"{rate.text} ({of})" if of else rate.text
