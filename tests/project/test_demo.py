@@ -101,7 +101,7 @@ class TestLived:
         assert process.wait(DEADLINE) == 1
         assert "Start one, or name another in BROKER_URL." in (tmp_path / "out.txt").read_text()
 
-    @pytest.mark.needs("node")
+    @pytest.mark.needs("node")  # of ojs
     def test_has_jobs_that_a_worker_in_node_takes_and_another_one_when_it_is_killed(self, tmp_path, monkeypatch):
         port = free_port()
         process = demo(tmp_path, "--port", str(port), "--users", "4")

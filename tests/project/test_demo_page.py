@@ -18,9 +18,9 @@ from project.demo.mailing import sign_of_outage
 from project.demo.operators import make_operator
 from project.demo.worker import wish
 from project.portal.models import Booking
-from timeline.django_tasks.functions import Functions
+from timeline.django_tasks.functions import Functions  # of django_tasks
 from timeline.models import ScheduledTask
-from timeline.ojs.kinds import Jobs
+from timeline.ojs.kinds import Jobs  # of ojs
 from timeline.registry import registry
 from timeline.testing import StoryClock, only_timelines
 
@@ -157,7 +157,7 @@ class TestButtons:
         assert operator.post(reverse("demo-press", args=["everything"])).status_code == 404
 
 
-class TestJobs:
+class TestJobs:  # of ojs
     """What others' code puts: where the demo has made a key for workers outside."""
 
     @pytest.fixture(autouse=True)
@@ -165,7 +165,9 @@ class TestJobs:
         monkeypatch.setenv("JOBS_KEY", "the-key")
         settings.TIMELINE_OJS = {"AUTHENTICATE": "project.demo.jobs.worker_of"}
         make_worker(now=BEGIN)
-        functions = {known.cls for known in registry.everywhere() if issubclass(known.cls, Functions)}
+        functions: set[type] = set()
+        known = {definition.cls for definition in registry.everywhere()}
+        functions = {cls for cls in known if issubclass(cls, Functions)}  # of django_tasks
         with only_timelines(Jobs, *functions):
             yield
 
@@ -177,7 +179,7 @@ class TestJobs:
             headers={"Authorization": f"Bearer {key}"},
         )
 
-    def test_a_function_of_djangos_tasks_is_enqueued_and_its_row_has_the_result(self, operator, ada):
+    def test_a_function_of_djangos_tasks_is_enqueued_and_its_row_has_the_result(self, operator, ada):  # of django_tasks
         shown = press(operator, "export")
 
         with StoryClock(demo_clock.now()) as clock:
