@@ -40,6 +40,9 @@ WORDS: Final = {
     "fan_out": r"fan\w*|Fan\w*|each_of|EachOf",
     "bulk_actions": r"bulk_action\w*|BulkAction\w*|act\w*_in_bulk|bulk_forms",
     "machines": r"\w*[mM]achines?|machines?_(?!time|now)\w+|\w+_machines?|STAY|BACK|IGNORE|StateField|state_field|Edge",
+    "rates": r"Rate|RateLimited|RateKey|RateOptions|rate_of",
+    "debounce": r"\w*[dD]ebounce\w*|bursts?|Burst\w*",
+    "on_failure": r"on_failure|FailureOptions",
 }
 
 # Whose, and name: words of features that are somebody else's there. What an object of a library has by this name, and an

@@ -60,7 +60,7 @@ class TestBounds:
         ("feature", "most"),
         [
             *[("limits", 14), ("steps", 35), ("holds", 29), ("waits", 37), ("recurring", 15), ("machines", 39)],
-            *[("fan_out", 14), ("bulk_actions", 8)],
+            *[("fan_out", 14), ("bulk_actions", 8), ("rates", 8), ("debounce", 4), ("on_failure", 3)],
         ],
     )
     def test_become_fewer_and_never_more(self, feature, most):
