@@ -62,8 +62,8 @@ class TestTrace:
         row = ScheduledTask(task_key="care.call", state=State.AVAILABLE, scheduled_at=now)
         said = {"from_state": "available", "to_state": "available", "at": now}
         log = [
-            LogEntry(**said, detail={"ojs": "enqueued"}),
-            LogEntry(**said, detail={"ojs": "enqueued"}, actor="ada"),
+            LogEntry(**said, detail={"of": "another app"}),
+            LogEntry(**said, detail={"of": "another app"}, actor="ada"),
             LogEntry(**said, detail={"grace": 5}),
         ]
 
