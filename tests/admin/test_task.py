@@ -109,12 +109,14 @@ class TestWhatItTells:
 
     def test_its_result_by_its_parts_and_before_what_there_is_none_of(self, operator, about, order):
         result = {"subject": "Your <trial>", "text": "one\ntwo", "sizes": [1, 2]}
+        result["deep"] = {"number": 40 * "7", "of": ["a", "b"], "said": 20 * "x"}
 
-        page = text_of(operator.get(detail(about(order, state=State.COMPLETED, result=result))))
+        page = operator.get(detail(about(order, state=State.COMPLETED, result=result))).content.decode()
 
         assert "<dt>subject</dt><dd>Your &lt;trial&gt;</dd>" in page
-        assert "<dt>text</dt><dd>one<br>two</dd>" in page
-        assert "<dt>sizes</dt><dd>[<br> 1,<br> 2<br>]</dd>" in page
+        assert "<dt>text</dt><dd>one\ntwo</dd>" in page
+        assert "<dt>sizes</dt><dd>[1, 2]</dd>" in page
+        assert "<dt>deep</dt><dd>{\n  &quot;number&quot;: " in page
         assert page.index("<dt>Result</dt>") < page.index("<dt>Last error</dt>")
 
     def test_a_result_that_is_one_text_as_it_is(self, operator, about, order):

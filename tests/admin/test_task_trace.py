@@ -58,6 +58,19 @@ class TestTrace:
         ]
         assert not is_cut
 
+    def test_has_no_row_for_an_entry_that_says_nothing(self, now):
+        row = ScheduledTask(task_key="care.call", state=State.AVAILABLE, scheduled_at=now)
+        said = {"from_state": "available", "to_state": "available", "at": now}
+        log = [
+            LogEntry(**said, detail={"of": "another app"}),
+            LogEntry(**said, detail={"of": "another app"}, actor="ada"),
+            LogEntry(**said, detail={"grace": 5}),
+        ]
+
+        rows, _is_cut = trace(row, whole(log), [], [], now=now)
+
+        assert [(one.what, one.who) for one in rows] == [("noted", "ada"), ("given longer", "")]
+
     def test_places_bars_in_order_within_the_axis_days_beside_seconds(self, failing, now):
         row, log, attempts = failing(5)
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import os
+import re
 from io import StringIO
+from pathlib import Path
 
 import pytest
+from django.conf import settings as of_django
 from django.contrib.auth.models import Permission
 from django.core.management import call_command
 from django.test import Client
@@ -120,6 +124,15 @@ def by_basic(request):
     return User.objects.filter(email=name).first()
 
 
+def by_key(request):
+    """Find a user as the page about this says that a site does, for its account ``node``."""
+    page = Path(of_django.BASE_DIR, "docs/how-to/ojs.md").read_text()
+    [code] = [code for code in re.findall(r"```py\n(.*?)```", page, re.DOTALL) if "def who" in code]
+    names = {}
+    exec(code.replace('username="node"', 'email="ada@example.com"'), names)  # noqa: S102 (a page's example)
+    return names["who"](request)
+
+
 @pytest.fixture
 def ada(server, settings, user):
     """A server that knows who asks by a header, and a user of it."""
@@ -139,6 +152,14 @@ class TestAccess:
             assert server.ask(method, f"v1/{path}", status=401)["error"]["code"] == "unauthenticated"
         server.get("manifest")
         server.get("v1/health")
+
+    def test_goes_by_a_key_as_the_page_has_it(self, server, ada, settings, monkeypatch):
+        settings.TIMELINE_OJS = {"AUTHENTICATE": "tests.ojs.test_upkeep.by_key"}
+        monkeypatch.setitem(os.environ, "JOBS_KEY", "sesame")
+        permit(ada, "enqueue_jobs")
+        for given, status in [("Bearer sesame", 201), ("Bearer open", 401), ("sesame", 401), ("", 401)]:
+            server.headers = {"Authorization": given}
+            server.enqueue(status)
 
     def test_goes_by_permissions(self, server, ada):
         server.enqueue(403)

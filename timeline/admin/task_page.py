@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # Reasons whose text is a name in code; people read the words for it.
 _NAMED: Final = frozenset({ReasonCode.EXIT, ReasonCode.GUARD, ReasonCode.UNTIL})
 MOST_DIGITS: Final = 9  # Of the number of an entry.
+LINE: Final = 60  # Letters of JSON that stay in one line.
 
 
 def telling(
@@ -109,8 +110,14 @@ def _data(task: ScheduledTask) -> list[Data]:
 
 def _datum(name: str, value: Any) -> Data:
     if isinstance(value, dict) and value:
-        return Data(name, "", [(key, each if isinstance(each, str) else as_json(each)) for key, each in value.items()])
+        return Data(name, "", [(key, each if isinstance(each, str) else _short(each)) for key, each in value.items()])
     return Data(name, value if isinstance(value, str) else "" if value is None else as_json(value), [])
+
+
+def _short(value: object) -> str:
+    """What fits is in one line."""
+    line = json.dumps(value, ensure_ascii=False, sort_keys=True)
+    return line if len(line) <= LINE else as_json(value)
 
 
 def as_json(value: object) -> str:

@@ -152,10 +152,12 @@ def _attempts(attempts: Iterable[AttemptLine], now: datetime) -> Iterator[TraceR
 
 
 def _points(entries: Iterable[LogEntry], timeline: str) -> Iterator[TraceRow]:
-    """What the log says beside attempts. That it became due, or was sent to a worker, is no news: the log has it."""
+    """What the log says beside attempts. That it became due, was sent to a worker, or enqueued, is no news."""
     for entry in entries:
         why = told_reason(entry, timeline)
         if entry.from_state == entry.to_state:
+            if not (_changed(entry) or why or entry.actor):
+                continue
             what = changed(entry)
             if moved := entry.detail.get("scheduled_at"):
                 what = _("moved to %(at)s") % {"at": told_time(datetime.fromisoformat(moved))}
@@ -170,11 +172,15 @@ def _points(entries: Iterable[LogEntry], timeline: str) -> Iterator[TraceRow]:
 
 def changed(entry: LogEntry) -> str:
     """What an entry says that is no move between states."""
+    return _changed(entry) or pgettext("timeline", "noted")
+
+
+def _changed(entry: LogEntry) -> str:
     if entry.detail.get("scheduled_at"):
         return pgettext("timeline", "moved")
     if entry.detail.get("resend"):
         return pgettext("timeline", "sent again")
-    return pgettext("timeline", "given longer") if entry.detail.get("grace") else pgettext("timeline", "noted")
+    return pgettext("timeline", "given longer") if entry.detail.get("grace") else ""
 
 
 def _ahead(task: ScheduledTask, now: datetime) -> Iterator[TraceRow]:

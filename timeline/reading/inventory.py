@@ -198,7 +198,10 @@ def _entry(definition: Definition, known: _KnownOfRows, now: datetime) -> Timeli
         doc=first_paragraph(definition.cls),
         entity=definition.label,
         shadow=definition.shadow,
-        starts=list(_starts(definition, known.following.get(definition.name, Next()).begins_at, now)),
+        starts=[
+            *_starts(definition, known.following.get(definition.name, Next()).begins_at, now),
+            *_bursts(definition, known),
+        ],
         rules=list(rules_of(definition)),
         exits=dict(definition.exits),
         tasks=[_task(definition, name, known) for name in definition.tasks],
@@ -224,6 +227,12 @@ def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -
             yield StartEntry(kind="clock", said=said, next_at=begins_at or next_slot(start, now=now))
         else:
             yield StartEntry(kind=start.kind, said=start.describe(definition))
+
+
+def _bursts(definition: Definition, known: _KnownOfRows) -> Iterator[StartEntry]:
+    """What a feature says of when tasks are due that have no schedule: an event is why they are there."""
+    whens = (known.more.get(definition.task_key(name), {}).get("when") for name in definition.tasks)
+    yield from (StartEntry(kind="event", said=when) for when in whens if when)
 
 
 def _task(definition: Definition, name: str, known: _KnownOfRows) -> TaskEntry:

@@ -45,8 +45,8 @@ class TestInWords:
         [
             (Rate("5/s"), "5/s"),
             (Rate("5/s", "stripe"), "5/s (stripe)"),
-            (Rate("5/s", by="zone"), "5/s for each of (zone)"),
-            (Rate("5/s", "stripe", by="zone"), "5/s for each of stripe (zone)"),
+            (Rate("5/s", by="zone"), "5/s for each zone"),
+            (Rate("5/s", "stripe", by="zone"), "5/s (stripe) for each zone"),
         ],
     )
     def test_says_what_shares_it(self, rate, said):

@@ -25,7 +25,5 @@ def in_inventory(definitions: Iterable[Definition], *, using: str) -> dict[str, 
 
 def rate_in_words(rate: Rate) -> str:
     """The rate of a task, and what shares it."""
-    of = " ".join(filter(None, [rate.key, rate.by and f"({rate.by})"]))
-    if rate.by:
-        return _("%(rate)s for each of %(of)s") % {"rate": rate.text, "of": of}
-    return f"{rate.text} ({of})" if of else rate.text
+    said = f"{rate.text} ({rate.key})" if rate.key else rate.text
+    return _("%(rate)s for each %(field)s") % {"rate": said, "field": rate.by} if rate.by else said
