@@ -6,6 +6,7 @@ What follows a job is made in the transaction that ends it, whoever that is: a w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +35,8 @@ from timeline.store.transition import Write, apply
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
+
+logger = logging.getLogger("timeline")
 
 CHAIN, GROUP, BATCH = "chain", "group", "batch"
 LISTS: Final = {CHAIN: "steps", GROUP: "jobs", BATCH: "jobs"}  # What the jobs of each kind are called.
@@ -67,8 +70,7 @@ class Part:
 
 def read_workflow(body: Mapping[str, Any], now: datetime) -> tuple[Workflow, list[NewJob]]:
     """
-    Read a workflow as a client sends it; gives it, not saved, and all jobs that may come of it: nothing of it can be refused
-    later.
+    Read a workflow as a client sends it; gives it, not saved, and all jobs that may come of it.
 
     Raises:
         InvalidWorkflow: naming in ``validation_errors`` what is wrong.
@@ -152,21 +154,34 @@ def create(workflow: Workflow, *, now: datetime, using: str) -> Workflow:
     first = range(1 if workflow.kind == CHAIN else len(workflow.steps))
     with atomic(using=using):
         workflow.save(using=using, force_insert=True)
-        _make(list(_steps(workflow, first)), now=now, using=using)
+        _make([(part, _job_of(part, now)) for part in _steps(workflow, first)], now=now, using=using)
         workflow.save(using=using, update_fields=["ahead"])
     return workflow
 
 
-def _make(parts: Sequence[Part], *, now: datetime, using: str) -> None:
+def _readable(parts: Iterable[Part], now: datetime) -> Iterator[tuple[Part, NewJob]]:
+    """
+    Those whose jobs can be made. What was taken may be refused later: after a deploy, or as PostgreSQL writes its numbers in
+    full. Then its workflow has failed, and whatever ends the job before it goes on.
+    """
+    for part in parts:
+        try:
+            yield part, _job_of(part, now)
+        except Refused as error:
+            logger.error("What follows in the workflow %s cannot be made: %s", part.workflow.pk, error.message)
+            part.workflow.state, part.workflow.finished_at = WorkflowState.FAILED, now
+
+
+def _make(parts: Sequence[tuple[Part, NewJob]], *, now: datetime, using: str) -> None:
     """Make jobs, and count them in their workflows, which are not saved."""
     if not parts:
         return
-    made = enqueue([_job_of(part, now) for part in parts], now=now, using=using).tasks
-    for part in parts:
+    made = enqueue([job for _part, job in parts], now=now, using=using).tasks
+    for part, _job in parts:
         part.workflow.ahead += 1
     WorkflowJob.objects.using(using).bulk_create(
         WorkflowJob(job=task.pk, workflow=part.workflow, role=part.role, place=part.place)
-        for task, part in zip(made, parts, strict=True)
+        for task, (part, _job) in zip(made, parts, strict=True)
     )
 
 
@@ -190,7 +205,7 @@ def _follow(jobs: Collection[WorkflowJob], succeeded: Mapping[UUID, bool], using
         _count(workflows[job.workflow_id], job, succeeded[job.pk], now)
     following = [part for job in jobs for part in _after(workflows[job.workflow_id], job, succeeded[job.pk])]
     unlike = {(part.workflow.pk, part.role, part.place): part for part in following}
-    _make(list(unlike.values()), now=now, using=using)
+    _make(list(_readable(unlike.values(), now)), now=now, using=using)
     for workflow in workflows.values():
         _end(workflow, now)
     columns = ["ahead", "completed", "failed", "state", "finished_at"]
