@@ -255,8 +255,8 @@ def _is_seen(workflow: Workflow, seen: ScheduledTaskQuerySet | None, using: str)
     if seen is None:
         return True
     made = WorkflowJob.objects.using(using).filter(workflow=workflow).values("job")
-    rows = all_jobs(using=using).filter(pk__in=made)
-    return not rows.exclude(pk__in=seen.filter(pk__in=made).values("pk")).exists()
+    known = set(seen.filter(pk__in=made).values_list("pk", flat=True))  # None are left of those that were pruned.
+    return bool(known) and not all_jobs(using=using).filter(pk__in=made).exclude(pk__in=known).exists()
 
 
 def cancel_workflow(workflow: Workflow, reason: Reason, *, now: datetime, using: str) -> tuple[Workflow, int]:
