@@ -381,6 +381,11 @@ class TestKeeping:
             ("b", 1),
         ]
 
+    def test_lets_what_a_job_says_beside_its_options_come_before_options_for_all(self, flow):
+        group = flow(type="group", jobs=[{**job(), "queue": "mine", "priority": 5}], options={"queue": "all"})
+
+        assert [each["priority"] for each in group.server.fetch("mine")] == [5]
+
     def test_forgets_a_workflow_that_ended_long_ago(self, flow):
         chain, other = flow(type="chain", steps=[job()]), flow(type="chain", steps=[job(queue="x")])
         chain.types()

@@ -21,7 +21,7 @@ from timeline.ids import uuid7
 from timeline.lifecycle import OPEN, Reason, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
-from timeline.ojs.envelope import MANAGED, NewJob, read_job
+from timeline.ojs.envelope import MANAGED, OPTIONS, NewJob, read_job
 from timeline.ojs.errors import Conflict, Invalid, NotFound, Refused
 from timeline.ojs.jobs import all_jobs, enqueue
 from timeline.ojs.kinds import BEGINNING
@@ -119,8 +119,8 @@ def _with_usual(step: object, usual: Mapping[str, Any]) -> object:
     if not isinstance(step, dict):
         return step
     found = {name: value for name, value in step.items() if name not in MANAGED}
-    own = found.get("options", {})
-    return {**found, "options": {**usual, **own} if isinstance(own, dict) else own}
+    own, beside = found.get("options", {}), {name: found[name] for name in OPTIONS if name in found}
+    return {**found, "options": {**usual, **beside, **own} if isinstance(own, dict) else own}
 
 
 def _job_of(part: Part, now: datetime) -> NewJob:
