@@ -80,6 +80,13 @@ class TestChain:
         chain.types()
         assert chain.taken[0]["parent_results"] == [{"id": 7}, "two"]
 
+    def test_stops_if_a_step_has_expired_in_a_queue_that_nobody_fetches_from(self, flow):
+        chain = flow(type="chain", steps=[job("a", expires_at="+PT1M"), job("b")])
+        chain.server.post("v1/queues/default/pause")
+        chain.server.later(minutes=2)
+
+        assert chain.now()["state"] == "failed"
+
     def test_stops_at_a_step_that_failed_for_good(self, flow):
         chain = flow(type="chain", steps=[job("a"), job("b", **ONCE), job("c")])
         chain.types()

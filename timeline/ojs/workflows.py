@@ -18,7 +18,7 @@ from django.db import router
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.ids import uuid7
-from timeline.lifecycle import OPEN, Reason, State, Trigger
+from timeline.lifecycle import OPEN, Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
 from timeline.ojs.envelope import MANAGED, OPTIONS, NewJob, read_job
@@ -283,6 +283,16 @@ def cancel_workflow(workflow: Workflow, reason: Reason, *, now: datetime, using:
         )
         workflow.refresh_from_db(using=using)
     return workflow, len(done)
+
+
+def call_off_expired(workflow: Workflow, *, now: datetime, using: str) -> int:
+    """Call off its jobs whose time is over, so that it goes on where nobody fetches from their queues; gives how many."""
+    made = WorkflowJob.objects.using(using).filter(workflow=workflow, has_ended=False).values("job")
+    with atomic(using=using):
+        rows = all_jobs(using=using).open().exclude(state=State.ACTIVE).filter(pk__in=made, expires_at__lte=now)
+        tasks = list(rows.by_id().locked(skip_locked=True))
+        writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.EXPIRED)) for task in tasks]
+        return len(apply(writes, now=now, using=using))
 
 
 def _open_jobs(workflow: Workflow, held: Collection[UUID], using: str) -> list[ScheduledTask]:
