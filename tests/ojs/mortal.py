@@ -1,7 +1,7 @@
 """
 A server of the Open Job Specification that dies when it is asked to: ``python -m tests.ojs.mortal PORT``. Each request may name
-in ``X-Die-At`` the point at which its process is killed: before its so manieth statement, commit, or end of a commit. Another
-takes its place at once, and has what waits at the same port.
+in ``X-Die-At`` the point at which its process is killed: points are before each statement, and before and after each commit.
+Another takes its place at once, and has what waits at the same port.
 """
 
 from __future__ import annotations
