@@ -102,7 +102,10 @@ def how_it_stands(base: str) -> dict[str, Any]:
 
 
 def _prices(result: Any) -> str:
-    return ", ".join(result.values()) if isinstance(result, dict) else json.dumps(result)
+    """What a worker has told, which may be anything; cut, as the row has it whole."""
+    prices = list(result.values()) if isinstance(result, dict) else []
+    are_texts = bool(prices) and all(isinstance(price, str) for price in prices)
+    return (", ".join(prices) if are_texts else json.dumps(result, ensure_ascii=False))[:500]
 
 
 def _jobs() -> Any:

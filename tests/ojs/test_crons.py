@@ -160,6 +160,18 @@ class TestMaking:
         with django_assert_max_num_queries(25):
             assert [job["type"] for job in server.fetch()] == ["email.send"]
 
+    def test_goes_on_though_a_job_of_it_is_refused(self, server, settings):
+        """As a deploy has other rules than those that it was taken by."""
+        register(server, job_template={"type": "report.make", "args": [], "meta": {"colour": "red"}})
+        settings.TIMELINE = {**getattr(settings, "TIMELINE", {}), "SECRET_NAMES": ["colour"]}
+        server.later(hours=1)
+
+        come_to_pass(server)
+
+        [event] = server.get("v1/events?types=cron.skipped")["events"]
+        assert "colour" in event["data"]["reason"]
+        assert ScheduledTask.objects.open().get().nominal_at == server.now + timedelta(days=1)
+
     def test_ends_with_its_removal(self, server):
         register(server)
         assert server.delete("v1/cron/daily")["deleted"] is True

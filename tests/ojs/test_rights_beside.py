@@ -6,7 +6,7 @@ import pytest
 
 from project.accounts.models import User
 from tests.rows import NOW
-from timeline.models import Hold, ScheduledTask, Scope
+from timeline.models import Hold, LogEntry, ScheduledTask, Scope
 from timeline.policy import TimelinePolicy
 
 UNIQUE = {"keys": ["type"]}
@@ -137,3 +137,14 @@ class TestWorkflowsOfOthers:
 
         tenants("ada")
         assert server.get(address)["workflow"]["state"] == "running"
+
+    def test_are_not_found_either_once_their_jobs_were_pruned(self, server, tenants):
+        tenants("ada")
+        job = {"type": "a", "args": [], "options": {"queue": "ada"}}
+        made = server.post("v1/workflows", {"type": "chain", "steps": [job, job], "name": "secret"}, 201)["workflow"]
+        LogEntry.objects.all().delete()
+        ScheduledTask.objects.all().delete()
+
+        tenants("eve")
+        server.get(f"v1/workflows/{made['id']}", status=404)
+        server.delete(f"v1/workflows/{made['id']}", status=404)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -77,6 +79,13 @@ class TestChain:
         chain.ack("two")
         chain.types()
         assert chain.taken[0]["parent_results"] == [{"id": 7}, "two"]
+
+    def test_stops_if_a_step_has_expired_in_a_queue_that_nobody_fetches_from(self, flow):
+        chain = flow(type="chain", steps=[job("a", expires_at="+PT1M"), job("b")])
+        chain.server.post("v1/queues/default/pause")
+        chain.server.later(minutes=2)
+
+        assert chain.now()["state"] == "failed"
 
     def test_stops_at_a_step_that_failed_for_good(self, flow):
         chain = flow(type="chain", steps=[job("a"), job("b", **ONCE), job("c")])
@@ -379,6 +388,11 @@ class TestKeeping:
             ("b", 1),
         ]
 
+    def test_lets_what_a_job_says_beside_its_options_come_before_options_for_all(self, flow):
+        group = flow(type="group", jobs=[{**job(), "queue": "mine", "priority": 5}], options={"queue": "all"})
+
+        assert [each["priority"] for each in group.server.fetch("mine")] == [5]
+
     def test_forgets_a_workflow_that_ended_long_ago(self, flow):
         chain, other = flow(type="chain", steps=[job()]), flow(type="chain", steps=[job(queue="x")])
         chain.types()
@@ -389,3 +403,54 @@ class TestKeeping:
 
         assert [str(each.pk) for each in Workflow.objects.all()] == [other.made["id"]]
         assert WorkflowJob.objects.count() == 1
+
+
+class TestWhatCannotBeMadeLater:
+    """What follows is read anew when it is made. By then a deploy may have other rules, or PostgreSQL other numbers."""
+
+    BODIES = {
+        "chain": {"type": "chain", "steps": [job("a", **ONCE), {**job("b"), "meta": {"colour": "red"}}]},
+        "batch": {
+            "type": "batch",
+            "jobs": [job("a", **ONCE)],
+            "callbacks": {"on_complete": {**job("b"), "meta": {"colour": "red"}}, "on_success": job("c")},
+        },
+    }
+
+    @pytest.fixture
+    def refuse(self, settings):
+        """Deploy a setting that refuses what was taken."""
+
+        def deploy():
+            settings.TIMELINE = {**getattr(settings, "TIMELINE", {}), "SECRET_NAMES": ["colour"]}
+
+        return deploy
+
+    @pytest.mark.parametrize("kind", BODIES)
+    def test_fails_the_workflow_and_not_the_report(self, flow, refuse, kind):
+        made = flow(**self.BODIES[kind])
+        made.types()
+        refuse()
+
+        assert made.ack()["state"] == "completed"
+        assert made.now()["state"] == "failed"
+        assert made.types() == ([] if kind == "chain" else ["c"])
+
+    def test_does_not_keep_others_from_being_fetched_or_rescued(self, flow, refuse):
+        batch = flow(type="batch", jobs=[job("a", **ONCE)], callbacks={"on_complete": {**job(), "meta": {"colour": 1}}})
+        other = batch.server.enqueue()
+        batch.server.fetch(worker_id="dead")
+        refuse()
+        ScheduledTask.objects.filter(worker="dead").update(lease_expires_at=batch.server.now - timedelta(days=999))
+
+        assert [each["id"] for each in batch.server.fetch()] == [other["id"]]
+        assert batch.now()["state"] == "failed"
+
+    @pytest.mark.only_postgresql
+    def test_may_be_numbers_that_grow(self, flow):
+        chain = flow(type="chain", steps=[job("a"), {"type": "b", "args": [1e300] * 1000}])
+        chain.types()
+
+        chain.ack()
+
+        assert chain.now()["state"] == "failed"

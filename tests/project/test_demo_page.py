@@ -203,10 +203,12 @@ class TestJobs:  # of ojs
         ("path", "told", "words"),
         [
             ("ack", {"result": {"en-US": "€9.90"}}, "A worker in Node has told: €9.90."),
+            ("ack", {"result": {"a": 1, "b": "<script>"}}, 'has told: {"a": 1, "b": "<script>"}.'),
+            ("ack", {"result": ["x" * 9000]}, f'has told: ["{"x" * 498}.'),
             ("nack", {"error": {"code": "RangeError", "message": "No such currency"}}, "It failed: No such currency"),
             ("nack", {"error": {"code": "x", "message": "Broken", "retryable": False}}, "It failed for good: Broken"),
         ],
-        ids=["succeeds", "fails", "fails for good"],
+        ids=["succeeds", "tells no prices", "tells much", "fails", "fails for good"],
     )
     def test_the_page_says_how_it_ended(self, operator, path, told, words):
         press(operator, "job")
@@ -215,7 +217,9 @@ class TestJobs:  # of ojs
 
         self.ask(f"workers/{path}", {"job_id": job["id"], "worker_id": "node-1", **told})
 
-        assert words in unescape(operator.get(DEMO, {"part": ""}).content.decode())
+        page = operator.get(DEMO, {"part": ""}).content.decode()
+        assert words in unescape(page)
+        assert "<script>" not in page
 
     def test_a_worker_needs_the_key_and_may_do_nothing_else(self, operator):
         assert self.ask("workers/fetch", {"queues": ["node"]}, key="another").status_code == 401

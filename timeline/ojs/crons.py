@@ -153,6 +153,8 @@ def make(name: str, due: datetime, *, now: datetime, using: str) -> dict[str, An
             made = _made(cron, now, using)
     except Duplicate as error:
         made = {"skipped": "unique", **error.details}
+    except Refused as error:  # What was taken once: rules have changed since.
+        made = {"skipped": error.message}
     cron.last_run_at = due
     cron.next_run_at = next_time(cron, max(now, due))
     cron.save(using=using)

@@ -27,8 +27,11 @@ def create_workflow(asking: Asking) -> Answer:
 
 
 def get_workflow(asking: Asking, key: str) -> Answer:
-    """Tell of a workflow and of each of its jobs."""
-    return Answer({"workflow": _told(_found(asking, key), asking)})
+    """Tell of a workflow and of each of its jobs. What has expired is seen now, before somebody fetches from its queue."""
+    workflow = _found(asking, key)
+    if workflow.ahead and workflows.call_off_expired(workflow, now=asking.now, using=asking.using):
+        workflow.refresh_from_db(using=asking.using)
+    return Answer({"workflow": _told(workflow, asking)})
 
 
 def cancel_workflow(asking: Asking, key: str) -> Answer:

@@ -6,6 +6,7 @@ What follows a job is made in the transaction that ends it, whoever that is: a w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +18,10 @@ from django.db import router
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.ids import uuid7
-from timeline.lifecycle import OPEN, Reason, State, Trigger
+from timeline.lifecycle import OPEN, Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.ojs.conf import get_settings
-from timeline.ojs.envelope import MANAGED, NewJob, read_job
+from timeline.ojs.envelope import MANAGED, OPTIONS, NewJob, read_job
 from timeline.ojs.errors import Conflict, Invalid, NotFound, Refused
 from timeline.ojs.jobs import all_jobs, enqueue
 from timeline.ojs.kinds import BEGINNING
@@ -34,6 +35,8 @@ from timeline.store.transition import Write, apply
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
+
+logger = logging.getLogger("timeline")
 
 CHAIN, GROUP, BATCH = "chain", "group", "batch"
 LISTS: Final = {CHAIN: "steps", GROUP: "jobs", BATCH: "jobs"}  # What the jobs of each kind are called.
@@ -67,8 +70,7 @@ class Part:
 
 def read_workflow(body: Mapping[str, Any], now: datetime) -> tuple[Workflow, list[NewJob]]:
     """
-    Read a workflow as a client sends it; gives it, not saved, and all jobs that may come of it: nothing of it can be refused
-    later.
+    Read a workflow as a client sends it; gives it, not saved, and all jobs that may come of it.
 
     Raises:
         InvalidWorkflow: naming in ``validation_errors`` what is wrong.
@@ -117,8 +119,8 @@ def _with_usual(step: object, usual: Mapping[str, Any]) -> object:
     if not isinstance(step, dict):
         return step
     found = {name: value for name, value in step.items() if name not in MANAGED}
-    own = found.get("options", {})
-    return {**found, "options": {**usual, **own} if isinstance(own, dict) else own}
+    own, beside = found.get("options", {}), {name: found[name] for name in OPTIONS if name in found}
+    return {**found, "options": {**usual, **beside, **own} if isinstance(own, dict) else own}
 
 
 def _job_of(part: Part, now: datetime) -> NewJob:
@@ -152,21 +154,34 @@ def create(workflow: Workflow, *, now: datetime, using: str) -> Workflow:
     first = range(1 if workflow.kind == CHAIN else len(workflow.steps))
     with atomic(using=using):
         workflow.save(using=using, force_insert=True)
-        _make(list(_steps(workflow, first)), now=now, using=using)
+        _make([(part, _job_of(part, now)) for part in _steps(workflow, first)], now=now, using=using)
         workflow.save(using=using, update_fields=["ahead"])
     return workflow
 
 
-def _make(parts: Sequence[Part], *, now: datetime, using: str) -> None:
+def _readable(parts: Iterable[Part], now: datetime) -> Iterator[tuple[Part, NewJob]]:
+    """
+    Those whose jobs can be made. What was taken may be refused later: after a deploy, or as PostgreSQL writes its numbers in
+    full. Then its workflow has failed, and whatever ends the job before it goes on.
+    """
+    for part in parts:
+        try:
+            yield part, _job_of(part, now)
+        except Refused as error:
+            logger.error("What follows in the workflow %s cannot be made: %s", part.workflow.pk, error.message)
+            part.workflow.state, part.workflow.finished_at = WorkflowState.FAILED, now
+
+
+def _make(parts: Sequence[tuple[Part, NewJob]], *, now: datetime, using: str) -> None:
     """Make jobs, and count them in their workflows, which are not saved."""
     if not parts:
         return
-    made = enqueue([_job_of(part, now) for part in parts], now=now, using=using).tasks
-    for part in parts:
+    made = enqueue([job for _part, job in parts], now=now, using=using).tasks
+    for part, _job in parts:
         part.workflow.ahead += 1
     WorkflowJob.objects.using(using).bulk_create(
         WorkflowJob(job=task.pk, workflow=part.workflow, role=part.role, place=part.place)
-        for task, part in zip(made, parts, strict=True)
+        for task, (part, _job) in zip(made, parts, strict=True)
     )
 
 
@@ -190,7 +205,7 @@ def _follow(jobs: Collection[WorkflowJob], succeeded: Mapping[UUID, bool], using
         _count(workflows[job.workflow_id], job, succeeded[job.pk], now)
     following = [part for job in jobs for part in _after(workflows[job.workflow_id], job, succeeded[job.pk])]
     unlike = {(part.workflow.pk, part.role, part.place): part for part in following}
-    _make(list(unlike.values()), now=now, using=using)
+    _make(list(_readable(unlike.values(), now)), now=now, using=using)
     for workflow in workflows.values():
         _end(workflow, now)
     columns = ["ahead", "completed", "failed", "state", "finished_at"]
@@ -240,8 +255,8 @@ def _is_seen(workflow: Workflow, seen: ScheduledTaskQuerySet | None, using: str)
     if seen is None:
         return True
     made = WorkflowJob.objects.using(using).filter(workflow=workflow).values("job")
-    rows = all_jobs(using=using).filter(pk__in=made)
-    return not rows.exclude(pk__in=seen.filter(pk__in=made).values("pk")).exists()
+    known = set(seen.filter(pk__in=made).values_list("pk", flat=True))  # None are left of those that were pruned.
+    return bool(known) and not all_jobs(using=using).filter(pk__in=made).exclude(pk__in=known).exists()
 
 
 def cancel_workflow(workflow: Workflow, reason: Reason, *, now: datetime, using: str) -> tuple[Workflow, int]:
@@ -268,6 +283,16 @@ def cancel_workflow(workflow: Workflow, reason: Reason, *, now: datetime, using:
         )
         workflow.refresh_from_db(using=using)
     return workflow, len(done)
+
+
+def call_off_expired(workflow: Workflow, *, now: datetime, using: str) -> int:
+    """Call off its jobs whose time is over, so that it goes on where nobody fetches from their queues; gives how many."""
+    made = WorkflowJob.objects.using(using).filter(workflow=workflow, has_ended=False).values("job")
+    with atomic(using=using):
+        rows = all_jobs(using=using).open().exclude(state=State.ACTIVE).filter(pk__in=made, expires_at__lte=now)
+        tasks = list(rows.by_id().locked(skip_locked=True))
+        writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.EXPIRED)) for task in tasks]
+        return len(apply(writes, now=now, using=using))
 
 
 def _open_jobs(workflow: Workflow, held: Collection[UUID], using: str) -> list[ScheduledTask]:
