@@ -154,21 +154,24 @@ def _with_locked(keys: set[str], act: Act, *, now: datetime, using: str) -> set[
     """
     Lock the rows of keys that nobody else has locked, make those that are not there, change them, and commit.
 
-    Nobody waits for a lock but of a row that somebody has just made, and these are made in order: so nobody waits in a circle.
+    Nobody waits for a lock but of a row that somebody has just made or changed. Rows are made in order, and the others changed
+    after that, when nobody waits any more: so nobody waits in a circle.
     """
     with atomic(using=using):
         rows = RateKey.objects.using(using).filter(Among(keys)).order_by("key")
         found = list(rows.select_for_update(no_key=True, skip_locked=True))
         at = now if is_told() else story_now(using)
+        changed = {row.key for row in found}
+        if new := [RateKey(key=key, kept_until=at) for key in sorted(keys - changed)]:
+            changed |= _made(new, act, at, using)
+            at = now if is_told() else story_now(using)
         for row in found:
             _change(row, act, at)
         if found:
             RateKey.objects.using(using).bulk_create(
                 found, update_conflicts=True, unique_fields=["key"], update_fields=_COLUMNS
             )
-        changed = {row.key for row in found}
-        new = [RateKey(key=key, kept_until=at) for key in sorted(keys - changed)]
-        return changed | (_made(new, act, at, using) if new else set())
+        return changed
 
 
 def _change(row: RateKey, act: Act, at: datetime) -> None:
