@@ -9,12 +9,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
-from timeline import Limit, Rate, RateLimited, Retry, Timeline, task
+from timeline import Limit, Rate, RateLimited, Retry, Timeline, after, task, window
 from timeline.clocks import story_time
 from timeline.engine.groups import run
 from timeline.features.rates.store import slow_down
 from timeline.models import RateKey, ScheduledTask
-from timeline.shortcuts import explain, hold, run_now, schedule
+from timeline.shortcuts import emit, explain, hold, run_now, schedule
 from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -124,6 +124,28 @@ class TestRate:
 
         assert (first, second, len(CALLS)) == (3, 6, 7)
         assert len(set(CALLS)) == 7
+
+    def test_looks_again_within_its_window(self, now):
+        """At night nobody is called, although the rate would allow it."""
+
+        class Nightly(Timeline):
+            entity = "testapp.Order"
+            starts_on = "order.placed"
+
+            @task(after(), rate="2/h", window=window("08:30-09:30", zone="UTC"))
+            def call(self, order):
+                CALLS.append(("call", order.pk))
+
+        with only_timelines(Nightly), StoryClock(now) as clock:
+            for _ in range(4):
+                emit("order.placed", Order.objects.create())
+            clock.run_due()
+            said = sorted(ScheduledTask.objects.open().values_list("scheduled_at", flat=True))
+            clock.run_until(now + timedelta(days=1))
+
+        opens = now.replace(hour=8, minute=30) + timedelta(days=1)
+        assert said[0] == opens
+        assert len(CALLS) == 4
 
     def test_is_for_each_value_of_a_field(self, due, now):
         tasks = due("of_tenant", *"aaabbbc")

@@ -55,9 +55,10 @@ def held_to_rate(attempts: Sequence[Attempt], *, now: datetime, using: str) -> d
             vars(attempt.task)[_COUNTED] = (asked.counted, attempt.undone)
             name = rate.name_of(attempt.task.task_key)
             if key in busy:
-                refused[attempt.task.id] = Rest(BUSY(key=name), due_at=now + BUSY_FOR)
+                refused[attempt.task.id] = Rest(BUSY(key=name), due_at=next_opening(attempt, now + BUSY_FOR))
             elif asked.due_at is not None:
-                refused[attempt.task.id] = _put_off(name, rate, asked, due_at=asked.due_at)
+                due_at = next_opening(attempt, asked.due_at)
+                refused[attempt.task.id] = _put_off(name, rate, asked, due_at=due_at)
     return refused
 
 
