@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
@@ -251,6 +251,38 @@ class TestRateLimited:
 
         assert (task.state, task.failures, task.scheduled_at) == ("retryable", 1, now + timedelta(minutes=1))
         assert not RateKey.objects.exists()
+
+    def test_is_recorded_although_its_key_cannot_be_braked(self, due, now, monkeypatch):
+        """The database refuses: the outcomes of others of its group are written all the same."""
+
+        def refused(*_given, **_more):
+            raise OperationalError("no space")
+
+        monkeypatch.setattr("timeline.features.rates.admission.slow_down", refused)
+        tasks = due("refund", *"ab")
+        RAISED.append(RateLimited(90))
+
+        go(tasks, now)
+
+        assert sorted(states(tasks)) == ["completed", "retryable"]
+        waits = ScheduledTask.objects.get(state="retryable")
+        assert (waits.failures, waits.scheduled_at) == (0, now + timedelta(seconds=90))
+
+    def test_brakes_the_key_that_was_counted(self, now):
+        """The handler has changed the field since."""
+
+        class Changing(Timeline):
+            entity = "testapp.Order"
+
+            @task(rate=Rate("2/h", by="note"), atomic=False)
+            def call(self, order):
+                order.note = "after"
+                raise RateLimited(60)
+
+        with only_timelines(Changing):
+            go([schedule("changing.call", Order.objects.create(note="before"), at=now).task], now)
+
+        assert RateKey.objects.get().key == "changing.call:before"
 
     @pytest.mark.parametrize("wrong", [-1, timedelta(days=32), "soon", None, float("nan"), float("inf")])
     def test_refuses_what_is_no_time(self, wrong):
