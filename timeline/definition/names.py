@@ -33,8 +33,8 @@ LONGEST_TITLE: Final = 100
 
 def key_with(key: str, value: object, *, by: str) -> str:
     """
-    A key, with the value of a field if ``by`` names one: 100 characters at most. The end of a longer one is a digest, and of one
-    that no database can store, or with a NUL, which SQLite does not find again.
+    A key, with the value of a field if ``by`` names one: 100 characters at most. The end of a longer one is a digest; also of
+    one that no database can store, or with a NUL, which SQLite does not find again.
     """
     whole = f"{key}:{value}" if by else key
     plain = whole.encode(errors="replace").decode().replace("\x00", "")
