@@ -33,15 +33,15 @@ LONGEST_TITLE: Final = 100
 
 def key_with(key: str, value: object, *, by: str) -> str:
     """
-    A key, with the value of a field if ``by`` names one: 100 characters at most. The end of a longer one, or of one with a NUL,
-    which SQLite does not find again, is a digest.
+    A key, with the value of a field if ``by`` names one: 100 characters at most. The end of a longer one is a digest; also of
+    one that no database can store, or with a NUL, which SQLite does not find again.
     """
     whole = f"{key}:{value}" if by else key
-    if len(whole) <= MAX_KEY and "\x00" not in whole:
+    plain = whole.encode(errors="replace").decode().replace("\x00", "")
+    if len(whole) <= MAX_KEY and plain == whole:
         return whole
     digest = sha256(whole.encode(errors="surrogatepass")).hexdigest()[:32]
-    begins = whole.replace("\x00", "")[: MAX_KEY - 33]
-    return f"{begins}~{digest}"
+    return f"{plain[: MAX_KEY - 33]}~{digest}"
 
 
 def refuse_keywords(

@@ -174,6 +174,30 @@ class TestEmit:
         row = one()
         assert (row.scheduled_at, row.payload["burst"]["events"]) == (clock.now + MINUTES[30], 2)
 
+    @pytest.mark.parametrize(
+        "said",
+        [
+            5,
+            [],
+            {},
+            {"events": "x"},
+            {"events": 1, "latest_at": "soon"},
+            {"events": 1, "latest_at": 7},
+            {"events": 1, "latest_at": "2026-03-01"},
+        ],
+        ids=str,
+    )
+    def test_counts_anew_if_nobody_can_read_what_the_row_says(self, order, clock, said):
+        """Code of the host has written into it. The event of somebody else must not fail for it."""
+        emit("order.edited", order)
+        ScheduledTask.objects.update(payload={"burst": said, "more": 1})
+        clock.advance(minutes=1)
+        emit("order.edited", order)
+
+        row = one()
+        assert (row.payload["burst"]["events"], row.payload["more"]) == (1, 1)
+        assert row.scheduled_at == clock.now + QUIET
+
     def test_begins_nothing_where_nothing_starts_by_itself(self, order, settings):
         settings.TIMELINE = {**settings.TIMELINE, "AUTOSTART": False}
         emit("order.edited", order)

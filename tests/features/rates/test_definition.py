@@ -24,6 +24,10 @@ def declare(rate, **options):
     return RatedCase
 
 
+def ascii_of(value):
+    return ascii(value)[:20]
+
+
 class TestRate:
     @pytest.mark.parametrize(
         ("text", "most", "period"),
@@ -50,6 +54,15 @@ class TestRate:
             Rate("1/s", by="zone").key_of("a.b", 7),
             Rate("1/s", "bank", by="zone").key_of("a.b", 7),
         ] == ["a.b", "bank", "a.b:7", "bank:7"]
+
+    @pytest.mark.parametrize("value", ["a\x00b", "\ud800", "\ud83d" * 999, "x" * 9_999, 7.5, None], ids=ascii_of)
+    def test_has_a_key_that_any_database_can_store(self, value):
+        key = Rate("1/s", by="zone").key_of("a.b", value)
+
+        assert key.encode()
+        assert "\x00" not in key
+        assert len(key) <= 100
+        assert key != Rate("1/s", by="zone").key_of("a.b", f"{value}.")
 
     def test_is_called_without_the_value_of_a_field(self):
         assert Rate("1/s", "bank", by="email").name_of("a.b") == "bank"

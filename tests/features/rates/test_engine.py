@@ -5,16 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
-from timeline import Limit, Rate, RateLimited, Retry, Timeline, task
+from timeline import Limit, Rate, RateLimited, Retry, Timeline, after, task, window
 from timeline.clocks import story_time
 from timeline.engine.groups import run
 from timeline.features.rates.store import slow_down
 from timeline.models import RateKey, ScheduledTask
-from timeline.shortcuts import explain, hold, run_now, schedule
+from timeline.shortcuts import emit, explain, hold, run_now, schedule
 from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -125,6 +125,28 @@ class TestRate:
         assert (first, second, len(CALLS)) == (3, 6, 7)
         assert len(set(CALLS)) == 7
 
+    def test_looks_again_within_its_window(self, now):
+        """At night nobody is called, although the rate would allow it."""
+
+        class Nightly(Timeline):
+            entity = "testapp.Order"
+            starts_on = "order.placed"
+
+            @task(after(), rate="2/h", window=window("08:30-09:30", zone="UTC"))
+            def call(self, order):
+                CALLS.append(("call", order.pk))
+
+        with only_timelines(Nightly), StoryClock(now) as clock:
+            for _ in range(4):
+                emit("order.placed", Order.objects.create())
+            clock.run_due()
+            said = sorted(ScheduledTask.objects.open().values_list("scheduled_at", flat=True))
+            clock.run_until(now + timedelta(days=1))
+
+        opens = now.replace(hour=8, minute=30) + timedelta(days=1)
+        assert said[0] == opens
+        assert len(CALLS) == 4
+
     def test_is_for_each_value_of_a_field(self, due, now):
         tasks = due("of_tenant", *"aaabbbc")
 
@@ -229,6 +251,38 @@ class TestRateLimited:
 
         assert (task.state, task.failures, task.scheduled_at) == ("retryable", 1, now + timedelta(minutes=1))
         assert not RateKey.objects.exists()
+
+    def test_is_recorded_although_its_key_cannot_be_braked(self, due, now, monkeypatch):
+        """The database refuses: the outcomes of others of its group are written all the same."""
+
+        def refused(*_given, **_more):
+            raise OperationalError("no space")
+
+        monkeypatch.setattr("timeline.features.rates.admission.slow_down", refused)
+        tasks = due("refund", *"ab")
+        RAISED.append(RateLimited(90))
+
+        go(tasks, now)
+
+        assert sorted(states(tasks)) == ["completed", "retryable"]
+        waits = ScheduledTask.objects.get(state="retryable")
+        assert (waits.failures, waits.scheduled_at) == (0, now + timedelta(seconds=90))
+
+    def test_brakes_the_key_that_was_counted(self, now):
+        """The handler has changed the field since."""
+
+        class Changing(Timeline):
+            entity = "testapp.Order"
+
+            @task(rate=Rate("2/h", by="note"), atomic=False)
+            def call(self, order):
+                order.note = "after"
+                raise RateLimited(60)
+
+        with only_timelines(Changing):
+            go([schedule("changing.call", Order.objects.create(note="before"), at=now).task], now)
+
+        assert RateKey.objects.get().key == "changing.call:before"
 
     @pytest.mark.parametrize("wrong", [-1, timedelta(days=32), "soon", None, float("nan"), float("inf")])
     def test_refuses_what_is_no_time(self, wrong):

@@ -11,6 +11,7 @@ import pytest
 from django.db import connections, transaction
 from django.utils import timezone
 
+from timeline.features.rates import store
 from timeline.features.rates.declaration import Allowance
 from timeline.features.rates.store import Asked, admit, forget, slow_down
 from timeline.models import RateKey
@@ -65,6 +66,28 @@ class TestMany:
         assert all(count <= 50 for count in told.values())
         assert len(busy) < 24
         assert all(len(row.starts.split(",")) <= 50 for row in RateKey.objects.all())
+
+
+class TestTwoWhoAskForTheSameKeys:
+    def test_do_not_wait_in_a_circle(self, monkeypatch):
+        """One key has a row, which the first has locked, and the other has none: the second makes that at this moment."""
+        ask("there")
+        made, second, made_new = threading.Event(), ThreadPoolExecutor(1), store._made
+
+        def make(*given):
+            if threading.current_thread() is threading.main_thread():
+                asked.append(second.submit(ask, "there", "missing"))
+                made.wait(5)
+            else:
+                threading.Timer(0.3, made.set).start()
+            return made_new(*given)
+
+        asked = []
+        monkeypatch.setattr(store, "_made", make)
+        first = ask("there", "missing")
+
+        assert first == ({"there": 1, "missing": 1}, set())
+        assert asked[0].result() == ({"there": 1, "missing": 1}, set())
 
 
 class TestARowThatSomebodyKeepsLocked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
 
 import pytest
 from hypothesis import given
@@ -71,6 +72,35 @@ class TestLedger:
         assert max(starts) - micros(AT) <= longest
         assert rounds <= number * (needed + 3)
 
+    @pytest.mark.parametrize(
+        ("allowance", "number"),
+        [(Allowance(100, HOUR), 2000), (Allowance(1, timedelta(minutes=1)), 300), (Allowance(10, HOUR / 60), 2000)],
+        ids=["100/h", "1/m", "10/m"],
+    )
+    def test_looks_few_times_for_each_and_leaves_no_period_unused(self, allowance, number):
+        """All come at once; polls are half a second late on average."""
+        period, now = allowance.period // timedelta(microseconds=1), micros(AT)
+        ledger, looks = Ledger(now, []), [0] * number
+        due = [(now, place) for place in range(number)]
+        while due:
+            at, place = heappop(due)
+            ledger.now = max(ledger.now, -(-at // SECOND) * SECOND)
+            looks[place] += 1
+            asked = Asked(looks[place] > 1)
+            if not ledger.admit(asked, allowance):
+                heappush(due, (micros(asked.due_at), place))
+
+        assert sum(looks) < 5 * number
+        assert ledger.now - now <= (number / allowance.most + 1) * period
+
+    def test_does_not_trust_what_a_clock_that_was_set_back_said_of_the_last_that_waits(self):
+        now, allowance = micros(AT), Allowance(2, HOUR)
+        ledger, refused = Ledger(now, [now, now], tail=now + 10**15), Asked(True)
+
+        ledger.admit(refused, allowance)
+
+        assert refused.due_at == AT + HOUR
+
     def test_does_not_trust_what_a_clock_that_was_set_back_calls_the_future(self):
         now, allowance = micros(AT), Allowance(2, HOUR)
         ledger = Ledger(now, [now + 10**15, now + 10**15])
@@ -135,7 +165,7 @@ class TestAdmit:
         assert self.ask(1, at=AT + HOUR - timedelta(microseconds=1))[0] == [False]
         assert RateKey.objects.get().starts == f"[{micros(AT)},{micros(AT)}]"
 
-    @pytest.mark.parametrize("broken", ["", "{", "7", '["x"]', "[null]", "[" * 3000, "null"])
+    @pytest.mark.parametrize("broken", ["", "{", "7", '["x"]', "[null]", "[" * 3000, "null", "[Infinity]"])
     def test_counts_a_row_that_cannot_be_read_as_used_up_for_a_period(self, broken):
         self.ask()
         RateKey.objects.update(starts=broken)
@@ -145,6 +175,14 @@ class TestAdmit:
         assert first == [False]
         assert self.ask(2, at=AT + HOUR)[0] == [True, False]
         assert self.ask(2, at=AT + 3 * HOUR)[0] == [True, True]
+
+    def test_is_braked_no_longer_than_can_be_asked_for(self):
+        """The clock was wrong when somebody braked it."""
+        self.ask()
+        RateKey.objects.update(braked_until=AT + timedelta(days=999))
+        self.ask()
+
+        assert self.ask(1, at=AT + timedelta(days=31))[0] == [True]
 
     def test_knows_each_key_by_itself(self):
         assert [self.ask(2, key=key)[0] for key in ("a", "b", "ü" * 100)] == [[True, True]] * 3

@@ -174,9 +174,15 @@ def _joined(arrivals: dict[Place, Arrival], said: Said, using: str) -> dict[Plac
 
 
 def _burst_of(row: ScheduledTask, arrival: Arrival, said: Said) -> dict[str, Any]:
-    """What a row stands for, with the events that came now."""
-    burst: dict[str, Any] = row.payload.get(BURST) or _first(arrival, row.created_at) | {"events": 0}
-    return burst | {"events": burst["events"] + arrival.events, "last_at": _text(said.recorded_at)}
+    """What a row stands for, with the events that came now; only these, if nobody can read what it says."""
+    last_at = _text(said.recorded_at)
+    try:
+        burst: dict[str, Any] = row.payload[BURST]
+        count = burst["events"] + arrival.events
+        _ = burst["latest_at"] is None or datetime.fromisoformat(burst["latest_at"]) > said.recorded_at
+    except (LookupError, TypeError, ValueError):  # TypeError also if a time has no zone.
+        return _first(arrival, row.created_at) | {"last_at": last_at}
+    return burst | {"events": count, "last_at": last_at}
 
 
 def _first(arrival: Arrival, now: datetime) -> dict[str, Any]:

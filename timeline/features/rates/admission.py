@@ -21,6 +21,7 @@ from timeline.features.rates.sentences import BRAKED, BUSY, USED_UP
 from timeline.features.rates.store import BUSY_FOR, Asked, admit, slow_down
 from timeline.lifecycle import ReasonCode
 from timeline.models import LogEntry
+from timeline.store.database_errors import catching, drop_if_lost
 from timeline.store.transition import Write
 
 logger = logging.getLogger("timeline")
@@ -30,6 +31,8 @@ MOST_TIMES: Final = 100  # So often it counts as no failure. Later ones do, so t
 _COUNTED: Final = (
     "rate_counted"  # Beside the columns of a task: when its attempt was counted, and how often it was entered.
 )
+
+_KEY: Final = "rate_key"  # Beside them, too: with what it was counted. The handler may change the field that decides.
 
 
 def held_to_rate(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Rest]:
@@ -53,11 +56,13 @@ def held_to_rate(attempts: Sequence[Attempt], *, now: datetime, using: str) -> d
     for key, those in shared.items():
         for attempt, rate, asked in those:
             vars(attempt.task)[_COUNTED] = (asked.counted, attempt.undone)
+            vars(attempt.task)[_KEY] = key
             name = rate.name_of(attempt.task.task_key)
             if key in busy:
-                refused[attempt.task.id] = Rest(BUSY(key=name), due_at=now + BUSY_FOR)
+                refused[attempt.task.id] = Rest(BUSY(key=name), due_at=next_opening(attempt, now + BUSY_FOR))
             elif asked.due_at is not None:
-                refused[attempt.task.id] = _put_off(name, rate, asked, due_at=asked.due_at)
+                due_at = next_opening(attempt, asked.due_at)
+                refused[attempt.task.id] = _put_off(name, rate, asked, due_at=due_at)
     return refused
 
 
@@ -84,13 +89,19 @@ def slowed(attempt: Attempt, error: BaseException, write: Write, *, together: bo
     if rate is None or not isinstance(error, RateLimited):
         return write
     using = attempt.task._state.db or DEFAULT_DB_ALIAS
-    now = story_now(using)
-    until = now + error.delay
-    if not slow_down(key_of(attempt, rate), until=until, now=now, using=using):
-        logger.warning("The rate of %s is locked by somebody, and is not braked until %s.", attempt.task, until)
+    until, times, caught = attempt.now + error.delay, 1, list[Exception]()
+    with catching(caught):
+        now = story_now(using)
+        until = now + error.delay
+        times += _times_before(attempt, using)
+        key = vars(attempt.task).get(_KEY) or key_of(attempt, rate)
+        if not slow_down(key, until=until, now=now, using=using):
+            logger.warning("The rate of %s is locked by somebody, and is not braked until %s.", attempt.task, until)
+    if caught:  # What others of its group have done must be recorded all the same.
+        logger.error("The rate of %s is not braked until %s: %s", attempt.task, until, caught[0])
+        drop_if_lost(caught[0], using)
     if write.reason is None or write.reason.code != ReasonCode.RETRY_AFTER:  # A step is in doubt: that stands.
         return write
-    times = 1 + _times_before(attempt, using)
     if times > MOST_TIMES:
         write.evidence[TIMES] = times
         return write

@@ -24,12 +24,15 @@ logger = logging.getLogger("timeline")
 ROUNDS: Final = 40  # How often keys are tried that others have locked,
 PAUSE: Final = 0.02  # with so many seconds between.
 BUSY_FOR: Final = timedelta(seconds=1)  # When one looks again whose key was locked all the time.
-# What waits is spread over this time at most, or over a whole period: what is cancelled meanwhile holds up others no longer.
-AHEAD: Final = timedelta(minutes=5)
+# What waits is spread over so many periods, but over a day at most, or a period: what is cancelled meanwhile holds up others no
+# longer. The longer, the fewer looks in vain.
+AHEAD: Final = 12
+AHEAD_AT_LEAST: Final = timedelta(hours=1)
 LAG: Final = timedelta(seconds=2)  # For so long a free start waits for one that has waited before.
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _KEPT: Final = timedelta(hours=1)
+_BRAKED: Final = timedelta(days=31)  # No handler can ask for more; what says so was written when a clock was wrong.
 _COLUMNS: Final = ("starts", "tail", "braked_until", "kept_until")
 _VALUES: Final = "(%s, %s, %s, %s, %s)"
 _INSERT: Final = """
@@ -92,11 +95,15 @@ class Ledger:
 
     def _next(self, first: int, allowance: Allowance, period: int) -> int:
         """When one that waits looks again: two for each start, so that none is left unused if one comes late."""
+        day = PERIODS["d"] // _MICROSECOND
+        ahead = max(min(AHEAD * period, day), AHEAD_AT_LEAST // _MICROSECOND)
+        gap = max(period // (2 * allowance.most), 1)
         at = max(first, self.tail)
-        ahead = max(AHEAD // _MICROSECOND, period)
+        if at > first + ahead + gap:  # Another rate said so, or a clock that was set back.
+            at = first
         if at > first + ahead:
             return first + ahead + randrange(ahead)  # noqa: S311 (no secret)
-        self.tail = at + max(period // (2 * allowance.most), 1)
+        self.tail = at + gap
         return at
 
 
@@ -154,25 +161,29 @@ def _with_locked(keys: set[str], act: Act, *, now: datetime, using: str) -> set[
     """
     Lock the rows of keys that nobody else has locked, make those that are not there, change them, and commit.
 
-    Nobody waits for a lock but of a row that somebody has just made, and these are made in order: so nobody waits in a circle.
+    Nobody waits for a lock but of a row that somebody has just made or changed. Rows are made in order, and the others changed
+    after that, when nobody waits any more: so nobody waits in a circle.
     """
     with atomic(using=using):
         rows = RateKey.objects.using(using).filter(Among(keys)).order_by("key")
         found = list(rows.select_for_update(no_key=True, skip_locked=True))
         at = now if is_told() else story_now(using)
+        changed = {row.key for row in found}
+        if new := [RateKey(key=key, kept_until=at) for key in sorted(keys - changed)]:
+            changed |= _made(new, act, at, using)
+            at = now if is_told() else story_now(using)
         for row in found:
             _change(row, act, at)
         if found:
             RateKey.objects.using(using).bulk_create(
                 found, update_conflicts=True, unique_fields=["key"], update_fields=_COLUMNS
             )
-        changed = {row.key for row in found}
-        new = [RateKey(key=key, kept_until=at) for key in sorted(keys - changed)]
-        return changed | (_made(new, act, at, using) if new else set())
+        return changed
 
 
 def _change(row: RateKey, act: Act, at: datetime) -> None:
-    ledger = Ledger(micros(at), _read(row, at), _micros_or_0(row.tail), _micros_or_0(row.braked_until))
+    braked_until = min(_micros_or_0(row.braked_until), micros(at + _BRAKED))
+    ledger = Ledger(micros(at), _read(row, at), _micros_or_0(row.tail), braked_until)
     act(row.key, ledger)
     row.starts = json.dumps(ledger.starts[-MAX_RATE:], separators=(",", ":"))
     row.tail = _moment(ledger.tail) if ledger.tail > ledger.now else None
@@ -197,7 +208,7 @@ def _read(row: RateKey, now: datetime) -> list[int]:
     try:
         starts = json.loads(row.starts)
         return sorted(int(start) for start in starts)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         logger.error("The row of the rate %r cannot be read, and counts as used up: %.200r", row.key, row.starts)
         return [micros(now)] * MAX_RATE
 
