@@ -25,7 +25,7 @@ class PacedCase(Timeline):
         self.enter("call", order)
         time.sleep(0.02)
 
-    @task(atomic=False, rate=Rate("6/s", key="outside"))
+    @task(atomic=False, queue="loop", rate=Rate("6/s", key="outside"))  # Workers of green threads run no coroutines.
     async def call_async(self, order: Order) -> None:
         await sync_to_async(self.enter)("call_async", order)
         await asyncio.sleep(0.02)
