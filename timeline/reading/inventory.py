@@ -200,7 +200,7 @@ def _entry(definition: Definition, known: _KnownOfRows, now: datetime) -> Timeli
         shadow=definition.shadow,
         starts=[
             *_starts(definition, known.following.get(definition.name, Next()).begins_at, now),
-            *_bursts(definition, known),
+            *_said_by_features(definition, known),
         ],
         rules=list(rules_of(definition)),
         exits=dict(definition.exits),
@@ -229,7 +229,7 @@ def _starts(definition: Definition, begins_at: datetime | None, now: datetime) -
             yield StartEntry(kind=start.kind, said=start.describe(definition))
 
 
-def _bursts(definition: Definition, known: _KnownOfRows) -> Iterator[StartEntry]:
+def _said_by_features(definition: Definition, known: _KnownOfRows) -> Iterator[StartEntry]:
     """What a feature says of when tasks are due that have no schedule: an event is why they are there."""
     whens = (known.more.get(definition.task_key(name), {}).get("when") for name in definition.tasks)
     yield from (StartEntry(kind="event", said=when) for when in whens if when)
