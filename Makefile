@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 AT_A_TIME := $(shell $(PYTHON) -c "import os; print((os.cpu_count() or 1) + 1)")
 
 .PHONY: demo quick test test-all install dev for-test lint types floors checks read rules on-postgresql on-sqlite second faults faults-sqlite newest \
-	faults-postgresql coverage pictures foreign matrix release paths belongs figures without without-some baseline sizing throughput scale herd operators api-pages \
+	faults-postgresql coverage pictures foreign djangos-own matrix release paths belongs figures without without-some baseline sizing throughput scale herd operators api-pages \
 	every-page owned-on-sqlite fuzz slots settlement bookings bench bench-quick bench-steps bench-limits bench-rates bench-loops bench-machines \
 	bench-moves bench-snapshot bench-tasks bench-waits bench-webhooks chaos clean
 
@@ -49,7 +49,7 @@ test: for-test
 
 test-all: install
 	@$(BIN)/python -m tests.tools
-	@$(call beside,read site figures,$(MAKE) --no-print-directory --keep-going on-postgresql on-sqlite faults second newest without-some)
+	@$(call beside,read site figures,$(MAKE) --no-print-directory --keep-going on-postgresql on-sqlite faults second newest without-some djangos-own)
 
 # Some targets at the same time.
 side_by_side = failed=$$(mktemp); trap 'rm -f $$failed' EXIT; \
@@ -127,6 +127,10 @@ pictures: install
 # For example: make foreign ARGS="wagtail --database sqlite"
 foreign: install
 	@$(BIN)/python -m tests.foreign $(ARGS)
+
+# Django's own tests of its tasks, on our backend. On PostgreSQL too: make foreign ARGS=django
+djangos-own: install
+	@$(BIN)/python -m tests.foreign django --database sqlite
 
 # Each Python with each Django that we say it runs on; an interpreter that is not there is left out, with a word.
 matrix: install
