@@ -85,7 +85,7 @@ class Confirming(Pages):
         reader = Reader(policy_of(request), request.user)
         done = changed_meanwhile(counted, seen, reader, using=self.alias)
         if form.is_valid() and not done.problem:
-            answers = form.cleaned_data | _beside(deed, given)
+            answers = form.cleaned_data | _said(deed, given)
             done = perform(deed, counted.able, answers, reader=reader, seen=seen, using=self.alias)
             if done.tasks:
                 return self._leave(request, deed, done.tasks)
@@ -106,7 +106,7 @@ class Confirming(Pages):
         return count(deed, tasks, len(ids), Reader(policy_of(request), request.user), carried_on)
 
     def _leave(self, request: HttpRequest, deed: Deed, tasks: list[ScheduledTask]) -> HttpResponse:
-        messages.success(request, wordings()[deed].done % {"count": len(tasks), **_beside(deed, request.POST)})
+        messages.success(request, wordings()[deed].done % {"count": len(tasks), **_said(deed, request.POST)})
         if "alone" in request.POST and len(tasks) == 1:
             return redirect(self.address("change", tasks[0].pk))
         return redirect(self.list_as_left(request.POST))
@@ -127,13 +127,13 @@ class Confirming(Pages):
             task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(becomes=becomes.get(task.pk))
             for task in tasks
         }
-        beside = _beside(deed, given)
+        said = _said(deed, given)
         alone = "alone" in given and len(tasks) == 1
         context: dict[str, Any] = {
             "action": deed,
             "wording": wordings()[deed],
-            "asks": wordings()[deed].asks % {"count": len(counted.able), **beside},
-            "beside": beside.items(),
+            "asks": wordings()[deed].asks % {"count": len(counted.able), **said},
+            "said": said.items(),
             "able": [rows[task.pk] for task in counted.able],
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
@@ -157,7 +157,7 @@ def _deed(text: str) -> Deed:
     raise Http404(_("There is no such action."))
 
 
-def _beside(deed: Deed, given: QueryDict) -> dict[str, str]:
+def _said(deed: Deed, given: QueryDict) -> dict[str, str]:
     """What its button says beside, as rows have it: browsers send line breaks as two characters."""
     theirs = feature_actions().get(deed)
     return {name: given.get(name, "").replace("\r\n", "\n") for name in theirs.given} if theirs else {}
