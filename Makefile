@@ -156,7 +156,7 @@ without: for-test
 
 # Several that can be taken out, at once.
 without-some:
-	@$(MAKE) --no-print-directory without FEATURE=limits,fan_out,bulk_actions,sleep,on_failure,django_tasks,ojs,otel
+	@$(MAKE) --no-print-directory without FEATURE=limits,fan_out,bulk_actions,rates,debounce,sleep,on_failure,django_tasks,ojs,otel
 
 # What make paths and make belongs print.
 figures:

@@ -7,7 +7,12 @@ from datetime import timedelta
 import pytest
 
 from tests.testapp.models import Order
-from timeline import Limit, Rate, Timeline, task
+from timeline import (
+    Limit,  # of limits
+    Rate,
+    Timeline,
+    task,
+)
 from timeline.definition.model_fit import check_model
 from timeline.exceptions import DefinitionError
 
@@ -115,5 +120,5 @@ class TestDeclaration:
                 @task(rate=Rate("1/s", by="note"))
                 def call(self): ...
 
-    def test_goes_with_a_limit(self):
+    def test_goes_with_a_limit(self):  # of limits
         assert declare("1/s", limit=Limit(1)).definition.tasks["call"].options.rate == "1/s"

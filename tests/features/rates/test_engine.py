@@ -9,7 +9,16 @@ from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
-from timeline import Limit, Rate, RateLimited, Retry, Timeline, after, task, window
+from timeline import (
+    Limit,  # of limits
+    Rate,
+    RateLimited,
+    Retry,
+    Timeline,
+    after,
+    task,
+    window,
+)
 from timeline.clocks import story_time
 from timeline.engine.groups import run
 from timeline.features.rates.store import slow_down
@@ -48,7 +57,7 @@ class Paced(Timeline):
     async def refund(self, order):
         self.note("refund", order)
 
-    @task(rate="2/h", limit=Limit(1, until="end"), atomic=False)
+    @task(rate="2/h", limit=Limit(1, until="end"), atomic=False)  # of limits
     def both(self, order):
         self.note("both", order)
 
@@ -173,7 +182,7 @@ class TestRate:
         assert len(CALLS) == 2
         assert states(tasks) == ["retryable", "completed", "retryable"]
 
-    def test_takes_no_place_of_a_limit_while_it_waits(self, due, now):
+    def test_takes_no_place_of_a_limit_while_it_waits(self, due, now):  # of limits
         tasks = due("both", *"abc")
 
         with StoryClock(now) as clock:

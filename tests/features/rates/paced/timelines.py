@@ -12,7 +12,13 @@ from uuid import uuid4
 from asgiref.sync import sync_to_async
 
 from tests.testapp.models import Effect, Order
-from timeline import Limit, Rate, RateLimited, Timeline, task
+from timeline import (
+    Limit,  # of limits
+    Rate,
+    RateLimited,
+    Timeline,
+    task,
+)
 
 
 class PacedCase(Timeline):
@@ -30,7 +36,10 @@ class PacedCase(Timeline):
         await sync_to_async(self.enter)("call_async", order)
         await asyncio.sleep(0.02)
 
-    @task(rate=Rate("6/s", key="outside"), limit=Limit(2))
+    @task(
+        rate=Rate("6/s", key="outside"),
+        limit=Limit(2),  # of limits
+    )
     def call_atomic(self, order: Order) -> None:
         self.enter("call_atomic", order)
 
