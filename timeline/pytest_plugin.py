@@ -11,7 +11,7 @@ import pytest
 
 if TYPE_CHECKING:
     from timeline.testing import StoryClock
-    from timeline.testing.scope import PresentTest
+    from timeline.testing.present import PresentTest
 
 _SAID = ("only", "raises")  # By the mark ``timeline``.
 
@@ -38,7 +38,7 @@ def _timeline_test(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     from timeline.testing import autostart
-    from timeline.testing.scope import in_test
+    from timeline.testing.present import in_test
 
     with ExitStack() as stack:
         request.node.timeline_test = test = _test_of(request)
@@ -75,7 +75,7 @@ def _is_django_ready() -> bool:
 def _test_of(request: pytest.FixtureRequest) -> PresentTest:
     """What the marks of a test say; of several, the closest that says it."""
     from timeline.suggestions import did_you_mean
-    from timeline.testing.scope import PresentTest
+    from timeline.testing.present import PresentTest
 
     marks = list(request.node.iter_markers("timeline"))
     for name in [name for mark in marks for name in mark.kwargs if name not in _SAID]:

@@ -1,4 +1,4 @@
-"""Moments as people read them: in UTC and so named, or, within a page, as the clock of its zone shows them."""
+"""Moments as people read them, in UTC and so named, or by the clock of a page's zone; and how far they are from now."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from tests.readonly import backend, demote
-from timeline.tasks.shutdown import beside, renew
+from timeline.tasks.connections import beside, renew
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db(transaction=True)]
 

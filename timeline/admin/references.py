@@ -1,4 +1,4 @@
-"""How pages name an entity and a task, and where the pages of an entity are."""
+"""How pages name things in words: an entity, a task, a state, a reason; and where the pages of an entity are."""
 
 from __future__ import annotations
 

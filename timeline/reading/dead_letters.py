@@ -1,4 +1,4 @@
-"""Dead letters: discarded tasks that nobody has redriven, in groups of the same failure, and these by their cause."""
+"""Dead letters: discarded tasks that nobody has redriven, in groups of the same failure; and those run again."""
 
 from __future__ import annotations
 

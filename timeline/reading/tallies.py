@@ -1,4 +1,4 @@
-"""How many tasks of each kind are open, overdue, failed or cancelled, and how many runs of each timeline there are."""
+"""How many tasks of each kind are open, overdue, failed or cancelled, how many runs there are, and how the last ended."""
 
 from __future__ import annotations
 

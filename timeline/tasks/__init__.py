@@ -25,7 +25,8 @@ from timeline.hooks import hooks
 from timeline.operations.repeated_requests import forget_answers
 from timeline.store.site import confirm_site
 from timeline.tasks.broker import CelerySender
-from timeline.tasks.shutdown import beside, is_killed, is_stopping, keeper_of, persist, renew
+from timeline.tasks.connections import beside, keeper_of, persist, renew
+from timeline.tasks.shutdown import is_killed, is_stopping
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.process import PaceOfKinds, worker_name

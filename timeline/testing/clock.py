@@ -25,7 +25,8 @@ from timeline.registry import registry
 from timeline.store.poll_queries import sign
 from timeline.store.task_key_stats import LeftOut
 from timeline.testing.outcomes import StoryWatch, errors_of, noted
-from timeline.testing.scope import AheadInTest, ClockScope, autostart, present_test, running
+from timeline.testing.present import present_test, running
+from timeline.testing.scope import AheadInTest, ClockScope, autostart
 from timeline.timing import check_time, offset_of
 from timeline.timing.keywords import known_units
 

@@ -16,7 +16,7 @@ from timeline.reading.outlook import foreseen
 from timeline.reading.text_pictures import picture
 from timeline.registry import registry
 from timeline.suggestions import did_you_mean
-from timeline.testing.scope import running_clocks
+from timeline.testing.present import running_clocks
 from timeline.timing import check_time
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from timeline.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from timeline.definition import Timeline
-    from timeline.testing.clock import StoryClock
+
 
 _OURS = "timeline."  # Modules of this package: its own timelines are what no test is about.
 
@@ -178,53 +177,3 @@ def autostart(wanted: bool) -> Iterator[None]:
 def only_timelines(*classes: type[Timeline]) -> AbstractContextManager[None]:
     """Let just these timelines be known within the block, whatever the host declares."""
     return registry.replaced(*classes)
-
-
-@dataclass(slots=True)
-class PresentTest:
-    """A test, as the plugin of pytest knows it: its file, the timelines it names, and its clocks, used up ones too."""
-
-    file: str = ""
-    only: Sequence[str | type[Timeline]] = ()
-    raises: bool = True
-    clocks: list[StoryClock] = field(default_factory=list)
-
-    def told(self) -> str:
-        """What its clocks ran, and what they left out, in lines."""
-        return "\n".join(line for clock in self.clocks for line in clock.told())
-
-
-_present: list[PresentTest] = []
-_running: list[StoryClock] = []
-
-
-@contextmanager
-def in_test(test: PresentTest) -> Iterator[None]:
-    """Let clocks that are made in the block be those of this test."""
-    _present.append(test)
-    try:
-        yield
-    finally:
-        _present.remove(test)
-
-
-def present_test() -> PresentTest | None:
-    """The test that runs; None: only pytest's plugin knows it."""
-    return _present[-1] if _present else None
-
-
-@contextmanager
-def running(clock: StoryClock) -> Iterator[None]:
-    """Let this be a running clock within the block, and one of the present test."""
-    _running.append(clock)
-    if (test := present_test()) is not None:
-        test.clocks.append(clock)
-    try:
-        yield
-    finally:
-        _running.remove(clock)
-
-
-def running_clocks() -> list[StoryClock]:
-    """The clocks that tell time just now."""
-    return list(_running)

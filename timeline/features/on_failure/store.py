@@ -1,4 +1,4 @@
-"""The rows of handlers of failures: one for each task that was discarded, whose id is their occurrence."""
+"""Handlers of failures: a row for each task that was discarded, whose id is its occurrence; and what is said of them."""
 
 from __future__ import annotations
 

@@ -28,9 +28,8 @@ logger = logging.getLogger("timeline")
 
 TIMES: Final = "rate_limited"  # The log's key for how often the handler of a task has braked its rate.
 MOST_TIMES: Final = 100  # So often it counts as no failure. Later ones do, so that what never ends is seen.
-_COUNTED: Final = (
-    "rate_counted"  # Beside the columns of a task: when its attempt was counted, and how often it was entered.
-)
+# Beside the columns of a task: when its attempt was counted, and how often it was entered.
+_COUNTED: Final = "rate_counted"
 
 _KEY: Final = "rate_key"  # Beside them, too: with what it was counted. The handler may change the field that decides.
 
