@@ -22,10 +22,10 @@ class Groups(Watch):
         self.held = []
         self.groups = []
 
-    def entered(self, task):
-        self.held.append(task.pk)
+    def entered(self, *tasks):
+        self.held.extend(task.pk for task in tasks)
 
-    def left(self, task):
+    def left(self, *tasks):
         if self.held:
             self.groups.append(self.held)
         self.held = []

@@ -138,11 +138,11 @@ class TestAWatchThatStops:
         def took(self, task_key, count, seconds):
             self.left_over -= count
 
-        def entered(self, task):
-            self.log.append(("entered", task.pk))
+        def entered(self, *tasks):
+            self.log.extend(("entered", task.pk) for task in tasks)
 
-        def left(self, task):
-            self.log.append(("left", task.pk))
+        def left(self, *tasks):
+            self.log.extend(("left", task.pk) for task in tasks)
 
     def test_has_the_rest_released(self, work, later, order, schedule_at):
         work()

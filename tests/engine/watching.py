@@ -11,8 +11,8 @@ class AtEntry(Watch):
         self.tasks = []
         self.asked = 0
 
-    def entered(self, task):
-        self.tasks.append(task)
+    def entered(self, *tasks):
+        self.tasks.extend(tasks)
 
     def stopping(self):
         self.asked += 1  # Once for the group, then before each handler.

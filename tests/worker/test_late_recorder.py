@@ -46,11 +46,11 @@ class TestLeases:
             def __init__(self):
                 self.tasks = set()
 
-            def entered(self, task):
-                self.tasks.add(task.pk)
+            def entered(self, *tasks):
+                self.tasks.update(task.pk for task in tasks)
 
-            def left(self, task):
-                self.tasks.discard(task.pk)
+            def left(self, *tasks):
+                self.tasks.difference_update(task.pk for task in tasks)
 
         held, go_on = Held(), threading.Event()
         late_recorder, row = LateRecorder(held, side_thread), ScheduledTask()

@@ -188,7 +188,9 @@ class Timeline:
         self._context = context
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
         self._parts: dict[str, Any] = {}
-        self._make_part: Callable[[str], Any] | None = None  # And there are no parts that only an attempt has.
+        self._make_part: Callable[[Timeline, str], Any] | None = (
+            None  # And there are no parts that only an attempt has.
+        )
         self._fan_out: Any = None  # And what is fanned out is only checked.
 
     @overload
@@ -351,7 +353,7 @@ class Timeline:
     def _part(self, name: str) -> Any:
         """What a feature has for the attempt that is made, from its first use on; None: there is none."""
         if name not in self._parts:
-            self._parts[name] = None if self._make_part is None else self._make_part(name)
+            self._parts[name] = None if self._make_part is None else self._make_part(self, name)
         return self._parts[name]
 
     def _given(self, name: str) -> Any:

@@ -37,6 +37,7 @@ ANY_ATTEMPT = 2**31 - 1
 # The log's key for how many attempts in a row ended by a passing error, this one included.
 PASSING: Final = "passing"
 
+_NOTHING_BEFORE: Final = (False, 0)  # Not lost, and no passing errors.
 _UNDONE: Final = "The handler of %s was entered, is undone, and will be entered again: %s (task %s, attempt %d)"
 
 
@@ -225,9 +226,10 @@ def attempts_at(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) ->
     _read_causes(tasks, using)
     attempts = []
     for task in tasks:
-        (definition, declared), key = registry.task(task.task_key), keys.get(task.id, task.id)
-        lost, passing = ends.get(task.id, (False, 0))
-        has_records = key in recorded
+        definition, declared = registry.task(task.task_key)
+        key = keys.get(task.id, task.id) if again else task.id
+        lost, passing = ends.get(task.id, _NOTHING_BEFORE) if ends else _NOTHING_BEFORE
+        has_records = bool(recorded) and key in recorded
         attempts.append(Attempt(task, definition, declared, now, lost, key, passing=passing, has_records=has_records))
     return attempts
 

@@ -32,11 +32,11 @@ class Watch:
         """Whether to enter no further handler."""
         return False
 
-    def entered(self, task: ScheduledTask) -> None:
-        """An attempt is now held; its lease must be extended."""
+    def entered(self, *tasks: ScheduledTask) -> None:
+        """These attempts are now held; their leases must be extended."""
 
-    def left(self, task: ScheduledTask) -> None:
-        """The attempt is no longer held."""
+    def left(self, *tasks: ScheduledTask) -> None:
+        """The attempts are no longer held."""
 
     def line_up(self, attempts: Iterable[Attempt]) -> None:
         """These attempts have been begun, and will be entered later."""

@@ -43,6 +43,8 @@ BUDGET: Final = timedelta(milliseconds=50)
 Outcome = tuple[Attempt, Write | BaseException]
 Answer = TypeVar("Answer")
 
+# What a handler's call may end in without ending its thread.
+_KEEPS_THREAD: Final = (Write, Exception, asyncio.CancelledError)
 _DONE = Reason(ReasonCode.DONE)
 _IN_SHADOW = reasons.IN_SHADOW()
 logger = logging.getLogger("timeline")
@@ -110,8 +112,8 @@ def enter(attempt: Attempt) -> None:
 
 def refusal(attempt: Attempt) -> Write | None:
     """How an attempt ends whose handler must not be entered: a guard refuses, or the timeline is in shadow."""
-    for ask in asked_for(hooks().before_entry, [attempt]):
-        if (write := ask(attempt, _alias_of(attempt))) is not None:
+    for is_for, ask in hooks().before_entry:
+        if is_for(attempt) and (write := ask(attempt, _alias_of(attempt))) is not None:
             return write
     if attempt.has_records:  # A half-done task goes on, whatever a guard says by now.
         return None
@@ -139,9 +141,16 @@ def handler_of(attempt: Attempt) -> Callable[[], Any]:
 
 def equip(context: Timeline, attempt: Attempt, using: str) -> None:
     """Give a context what features need there: some now, some when it is used."""
-    for give in asked_for(hooks().contexts, [attempt]):
-        give(context, attempt, using)
-    context._make_part = lambda name: dict(hooks().parts)[name](context, attempt, using)
+    for is_for, give in hooks().contexts:
+        if is_for(attempt):
+            give(context, attempt, using)
+    context._make_part = partial(
+        _part, attempt, using
+    )  # It does not hold the context: a cycle would stay until it is found.
+
+
+def _part(attempt: Attempt, using: str, context: Timeline, name: str) -> Any:
+    return dict(hooks().parts)[name](context, attempt, using)
 
 
 def returned(attempt: Attempt, result: object) -> Write:
@@ -196,7 +205,7 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
 def deadly(outcome: Write | BaseException) -> BaseException | None:
     """What a handler raised, if it ends the thread: no ``Exception``, and not a cancelled coroutine, which ends only itself."""
-    return None if isinstance(outcome, Write | Exception | asyncio.CancelledError) else outcome
+    return None if isinstance(outcome, _KEEPS_THREAD) else outcome
 
 
 def call_in_time(
@@ -264,8 +273,7 @@ def tell_undone(attempts: Sequence[Attempt], error: BaseException) -> None:
 
 def done_with(attempts: Sequence[Attempt], runtime: Runtime) -> None:
     """Hold attempts no longer: their handlers were entered, or will not be here."""
-    for attempt in attempts:
-        runtime.watch.left(attempt.task)
+    runtime.watch.left(*(attempt.task for attempt in attempts))
     for tell in asked_for(hooks().left, attempts):
         tell(attempts)
 

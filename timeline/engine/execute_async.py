@@ -118,6 +118,7 @@ def _after_close(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> No
     close = loop.close
 
     def close_and_act() -> None:
+        vars(loop).pop("close", None)  # Else the loop, and all that came of it, would stay until the cycle is found.
         close()
         act()
 
@@ -339,8 +340,7 @@ class _SideBySide:
         free = SIDE_BY_SIDE - len(self._running)
         if free and not (self._is_stopping() or self._runtime.watch.is_full()):
             attempts = self._runtime.watch.more(self._task_key, free)
-            for attempt in attempts:
-                self._runtime.watch.entered(attempt.task)
+            self._runtime.watch.entered(*(attempt.task for attempt in attempts))
             self.begun += attempts
             passed, refused = pass_fresh_look(attempts, self._runtime, late=False)
             self._ended += refused

@@ -55,6 +55,8 @@ def record_all(
     Without a keeper, locks are waited for, and after one more try its error is raised.
     """
     done = _together(outcomes, now, using) if len(outcomes) > 1 or _tries_first(outcomes, keeper, using) else []
+    if len(done) == len(outcomes):
+        return done
     settled = {task.id for task in done}
     left = [Unwritten(*outcome, now, using) for outcome in outcomes if outcome[0].task.id not in settled]
     if keeper is None:
@@ -147,8 +149,9 @@ def outcome_of(attempt: Attempt, error: BaseException, now: datetime, *, togethe
 
 
 def _meant(attempt: Attempt, error: BaseException, write: Write, *, together: bool) -> Write:
-    for decide in asked_for(hooks().errors, [attempt]):
-        write = decide(attempt, error, write, together=together)
+    for is_for, decide in hooks().errors:
+        if is_for(attempt):
+            write = decide(attempt, error, write, together=together)
     return write
 
 
@@ -197,7 +200,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     for change in asked_for(hooks().releases, writes):
         writes = change(writes)
     ending = [write.task for write in writes if _locks(write)]
-    if not ending and not any(_discards(write) for write in writes):
+    if not ending and not any(map(_discards, writes)):
         return apply(writes, now=now, using=using, wait=wait)
     with atomic(using=using, savepoint=False):
         refs = [task.entity_ref for task in ending]

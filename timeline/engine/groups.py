@@ -65,8 +65,7 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
     Run attempts that were begun together; ``look`` is the part of the last look that is still to be done. Gives tasks with
     their outcomes; not those that were no longer ours, or were given back because the worker stops.
     """
-    for attempt in attempts:
-        runtime.watch.entered(attempt.task)
+    runtime.watch.entered(*(attempt.task for attempt in attempts))
     ended: list[ScheduledTask] = []
     try:
         rest: Sequence[Attempt] = runtime.watch.remaining(attempts)

@@ -53,15 +53,14 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     that are a ``Q``? (Others are called later.) Gives, by task id, why it must not run (now), why it rests, or the error of a
     check, which is a failed attempt of that task alone. The statements are few and fixed.
     """
-    gone, flags = _read_runs([attempt.task for attempt in attempts], using)
+    of_runs: Sequence[Attempt] = [attempt for attempt in attempts if attempt.task.run_id is not None]
+    gone, flags = _read_runs([attempt.task for attempt in of_runs], using) if of_runs else (set(), {})
     refused: dict[UUID, Refusal] = dict.fromkeys(gone, RUN_GONE)
-    attempts = _without(refused, attempts) if refused else attempts
+    if refused:
+        attempts, of_runs = _without(refused, attempts), _without(refused, of_runs)
     entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
-    exits = exits_since([(one.task.run, one.definition) for one in attempts if one.task.run is not None], using=using)
-    reasons_of = {attempt.task.id: refusal(attempt, entities, exits, now) for attempt in attempts}
-    refused |= {task_id: reason for task_id, reason in reasons_of.items() if reason is not None}
-    if missing := [attempt.task for attempt in attempts if reasons_of[attempt.task.id] is GONE]:
-        refused |= not_seen(missing, using=using)
+    exits = exits_since([(one.task.run, one.definition) for one in of_runs if one.task.run is not None], using=using)
+    refused |= _refusals(attempts, entities, exits, now=now, using=using)
     for name, check in hooks().flagged:
         if flags.get(name) is not False:
             refused |= check(_without(refused, attempts), is_sure=name in flags, using=using)
@@ -72,6 +71,20 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     for admit in asked_for(hooks().admissions, attempts):
         refused |= admit(_without(refused, attempts), now=now, using=using)
     return refused
+
+
+def _refusals(
+    attempts: Sequence[Attempt], entities: Entities, exits: Mapping[UUID, str], *, now: datetime, using: str
+) -> dict[UUID, Refusal]:
+    """What the data that has been read says against attempts, by task id."""
+    found: dict[UUID, Refusal] = {}
+    missing: list[ScheduledTask] = []
+    for attempt in attempts:
+        if (reason := refusal(attempt, entities, exits, now)) is not None:
+            found[attempt.task.id] = reason
+            if reason is GONE:
+                missing.append(attempt.task)
+    return found | not_seen(missing, using=using) if missing else found
 
 
 def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Sequence[Attempt]:
@@ -101,11 +114,8 @@ def refusal(
     return caught[0]
 
 
-def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], Mapping[str, bool]]:
+def _read_runs(tasks: Sequence[ScheduledTask], using: str) -> tuple[set[UUID], Mapping[str, bool]]:
     """Give each task its run. Return the ids of tasks whose run is gone, and the flags of features (none: not read)."""
-    tasks = [task for task in tasks if task.run_id is not None]
-    if not tasks:
-        return set(), {}
     asked = dict(hooks().flags)
     rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
     runs = {run.pk: run for run in read_models(rows.extra(select=asked))}  # noqa: S610 (texts of ours)
@@ -157,9 +167,11 @@ def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Atte
 def _look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
     now = runtime.clock()
     refused = look(attempts, now=now, using=runtime.using)
+    if not refused:
+        return list(attempts), []
     ended = [attempt for attempt in attempts if attempt.task.id in refused]
     outcomes: list[Outcome] = [(attempt, _outcome_of(attempt, refused[attempt.task.id], now)) for attempt in ended]
-    return [attempt for attempt in attempts if attempt.task.id not in refused], outcomes
+    return list(_without(refused, attempts)), outcomes
 
 
 def pass_fresh_look(

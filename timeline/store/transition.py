@@ -88,10 +88,12 @@ def send_writes(
     def done() -> list[ScheduledTask]:
         changed = answer()
         notice(changed)
-        made = [write for write in writes if write.task.id in changed]
-        tasks = [write.task for write in made]
-        for task in tasks:
-            task.__dict__.update(changed[task.id])
+        made, tasks = [], []
+        for write in writes:
+            if (row := changed.get(write.task.id)) is not None:
+                write.task.__dict__.update(row)
+                made.append(write)
+                tasks.append(write.task)
         tell_written(made, now=now, using=using)
         if held and any(task.id in held and not task.slot for task in tasks):
             announce(using=using)  # Another task may wait for this place.

@@ -96,15 +96,17 @@ class Heartbeat(Watch):
         """Whether this process is being ended from outside."""
         return self._killed()
 
-    def entered(self, task: ScheduledTask) -> None:
-        """Extend the lease of this attempt."""
+    def entered(self, *tasks: ScheduledTask) -> None:
+        """Extend the leases of these attempts."""
         with self._lock:
-            self._held[task.id, task.attempt] = task.worker
+            for task in tasks:
+                self._held[task.id, task.attempt] = task.worker
 
-    def left(self, task: ScheduledTask) -> None:
-        """Stop extending it; a later attempt of the task, which another thread may have begun since, is not affected."""
+    def left(self, *tasks: ScheduledTask) -> None:
+        """Stop extending them; later attempts of the tasks, which other threads may have begun since, are not affected."""
         with self._lock:
-            self._held.pop((task.id, task.attempt), None)
+            for task in tasks:
+                self._held.pop((task.id, task.attempt), None)
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""

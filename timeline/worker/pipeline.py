@@ -56,15 +56,14 @@ class LateRecorder(Watch):
         """Whether to enter no further handler."""
         return self._watch.stopping()
 
-    def entered(self, task: ScheduledTask) -> None:
-        """Extend the lease of this attempt."""
-        self._watch.entered(task)
+    def entered(self, *tasks: ScheduledTask) -> None:
+        """Extend the leases of these attempts."""
+        self._watch.entered(*tasks)
 
-    def left(self, task: ScheduledTask) -> None:
-        """Stop extending it, unless its outcome is still being recorded."""
+    def left(self, *tasks: ScheduledTask) -> None:
+        """Stop extending them, but for those whose outcomes are still being recorded."""
         with self._lock:
-            if (task.pk, task.attempt) not in self._kept:
-                self._watch.left(task)
+            self._watch.left(*(task for task in tasks if (task.id, task.attempt) not in self._kept))
 
     def line_up(self, attempts: Iterable[Attempt]) -> None:
         """These attempts will be entered later."""
@@ -145,7 +144,7 @@ class LateRecorder(Watch):
         """Have these outcomes recorded on the side thread. Wait for the outcomes before them, and give the tasks of those."""
         self.over.set()
         with self._lock:
-            self._kept |= {(task.pk, task.attempt) for task in tasks}
+            self._kept |= {(task.id, task.attempt) for task in tasks}
         self._behind, self._spent = self._spent, 0.0
         before, self._recording = self._recording, self._side_thread.submit(self._record, tasks, record)
         return before.result() if before is not None else []
@@ -160,9 +159,8 @@ class LateRecorder(Watch):
             return record()
         finally:
             with self._lock:
-                self._kept -= {(task.pk, task.attempt) for task in tasks}
-                for task in tasks:
-                    self._watch.left(task)
+                self._kept -= {(task.id, task.attempt) for task in tasks}
+                self._watch.left(*tasks)
 
 
 def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
@@ -233,8 +231,7 @@ class Pipeline(GroupRunner):
                 group.attempts, clock=self.clock, using=self.using, watch=self.watch
             )
             group.looked = True
-            for task in group.ended:
-                self.thread_watch.left(task)
+            self.thread_watch.left(*group.ended)
         return group
 
     def _give_back(self, following: Future[Group]) -> None:

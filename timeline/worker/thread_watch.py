@@ -82,15 +82,17 @@ class ThreadWatch(Watch):
         """Whether to enter no further handler: the worker stops, or another thread has replaced this one."""
         return self._is_disowned or self._watch.stopping()
 
-    def entered(self, task: ScheduledTask) -> None:
-        """Extend the lease of this attempt."""
-        self._watch.entered(task)
+    def entered(self, *tasks: ScheduledTask) -> None:
+        """Extend the leases of these attempts."""
+        self._watch.entered(*tasks)
 
-    def left(self, task: ScheduledTask) -> None:
-        """Stop extending it."""
+    def left(self, *tasks: ScheduledTask) -> None:
+        """Stop extending them."""
         with self._lock:
-            self._waiting.pop(key_of(task), None)
-        self._watch.left(task)
+            if self._waiting:
+                for task in tasks:
+                    self._waiting.pop(key_of(task), None)
+        self._watch.left(*tasks)
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""
@@ -146,7 +148,7 @@ class ThreadWatch(Watch):
         with self._lock:
             self._since = monotonic()
             self._waiting.pop(key, None)
-            return key not in self._taken_away
+            return not self._taken_away or key not in self._taken_away
 
     @property
     def owes(self) -> bool:
