@@ -149,9 +149,8 @@ def outcome_of(attempt: Attempt, error: BaseException, now: datetime, *, togethe
 
 
 def _meant(attempt: Attempt, error: BaseException, write: Write, *, together: bool) -> Write:
-    for is_for, decide in hooks().errors:
-        if is_for(attempt):
-            write = decide(attempt, error, write, together=together)
+    for decide in asked_for(hooks().errors, [attempt]):
+        write = decide(attempt, error, write, together=together)
     return write
 
 

@@ -56,8 +56,7 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     of_runs: Sequence[Attempt] = [attempt for attempt in attempts if attempt.task.run_id is not None]
     gone, flags = _read_runs([attempt.task for attempt in of_runs], using) if of_runs else (set(), {})
     refused: dict[UUID, Refusal] = dict.fromkeys(gone, RUN_GONE)
-    if refused:
-        attempts, of_runs = _without(refused, attempts), _without(refused, of_runs)
+    attempts, of_runs = _without(refused, attempts), _without(refused, of_runs)
     entities = read_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     exits = exits_since([(one.task.run, one.definition) for one in of_runs if one.task.run is not None], using=using)
     refused |= _refusals(attempts, entities, exits, now=now, using=using)

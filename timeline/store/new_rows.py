@@ -181,7 +181,6 @@ def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
 def columns_of(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
     """The columns that features make of what ``@task`` declares."""
     found: dict[str, Any] = {}
-    for is_for, ask in hooks().columns:
-        if is_for(declared.options):
-            found |= ask(task_key, declared)
+    for ask in asked_for(hooks().columns, [declared.options]):
+        found |= ask(task_key, declared)
     return found
