@@ -188,9 +188,7 @@ class Timeline:
         self._context = context
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
         self._parts: dict[str, Any] = {}
-        self._make_part: Callable[[Timeline, str], Any] | None = (
-            None  # And there are no parts that only an attempt has.
-        )
+        self._make_part: Callable[[Timeline, str], Any] | None = None  # And only an attempt has some parts.
         self._fan_out: Any = None  # And what is fanned out is only checked.
 
     @overload

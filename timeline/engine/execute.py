@@ -144,9 +144,7 @@ def equip(context: Timeline, attempt: Attempt, using: str) -> None:
     for is_for, give in hooks().contexts:
         if is_for(attempt):
             give(context, attempt, using)
-    context._make_part = partial(
-        _part, attempt, using
-    )  # It does not hold the context: a cycle would stay until it is found.
+    context._make_part = partial(_part, attempt, using)  # Without the context, which would hold itself.
 
 
 def _part(attempt: Attempt, using: str, context: Timeline, name: str) -> Any:

@@ -170,12 +170,9 @@ def _seldom(write: Write) -> Iterator[tuple[str, object]]:
         yield "anchor_value", times.anchor_value
         yield "anchor_date", times.anchor_date
         yield "expires_at", times.expires_at
-    if (due_at := write.due_at) is not None:
-        yield "scheduled_at", due_at
-    if write.definition_hash is not None:
-        yield "definition_hash", write.definition_hash
-    if write.claim_token is not None:
-        yield "claim_token", write.claim_token
+    yield "scheduled_at", write.due_at
+    yield "definition_hash", write.definition_hash
+    yield "claim_token", write.claim_token
     if error := write.error:
         yield "error", f"{error['class']}: {error['message']}"
     if write.rests:
