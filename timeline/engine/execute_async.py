@@ -403,7 +403,7 @@ async def call_async(attempt: Attempt) -> Write:
                 raise alone from several
             raise
     except Rest as rest:
-        return at_rest(attempt, rest)
+        return at_rest(attempt, rest.with_traceback(None))  # As in ``call``.
 
 
 async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:
