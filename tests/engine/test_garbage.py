@@ -1,24 +1,16 @@
 """What a run leaves behind: nothing that only the collector of garbage would find, which would take a tenth of the time."""
 
-import gc
-from contextlib import contextmanager
+from datetime import timedelta
 from weakref import ref
 
 import pytest
 
+from tests.engine.garbage import Seen, without_collector
+from timeline import RetryAfter
+from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 
 pytestmark = pytest.mark.django_db(transaction=True)  # Async handlers' statements come from another task of the loop.
-
-
-@contextmanager
-def without_collector():
-    gc.collect()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize("kind", [True, False, "shared", "async", "bulk"])
@@ -44,3 +36,21 @@ def test_a_context_and_its_task_go_when_the_handler_has_ended(crowd, run_all, ki
     assert {row.state for row in ScheduledTask.objects.filter(pk__in=[row.pk for row in rows])} == {"completed"}
     assert seen
     assert there == [None] * len(seen)
+
+
+def test_a_context_and_its_task_go_when_it_was_tried_before(work, run_at, later):
+    seen = Seen()
+
+    def handler(job, order):
+        if job.task.attempt == 1:
+            raise RetryAfter(timedelta(minutes=5))
+        seen.see(job, order)
+
+    row = work(handler)
+    run_at(row, later)
+
+    with without_collector():
+        state = run_at(row, later + timedelta(hours=1)).state
+        left = seen.left
+
+    assert (state, left) == (State.COMPLETED, [])

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.db.models import Model, Q
+from django.db.models.fields.json import KeyTransform
 
 from timeline.definition import Definition, Task
 from timeline.dialects import Among, dialect_of
@@ -256,7 +257,8 @@ def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple
         return {}
     ends = LogEntry.objects.using(using).filter(task__in=again, from_state=State.ACTIVE)
     ends = ends.exclude(reason_code__in=[ReasonCode.RELEASED, ReasonCode.HOLD]).order_by("seq")
-    told = ends.values_list("task_id", "reason_code", f"detail__{PASSING}")
+    # Django would look for a field "detail__passing" first, and its error would leave a cycle that holds the tasks.
+    told = ends.values_list("task_id", "reason_code", KeyTransform(PASSING, "detail"))
     return {task_id: (code == ReasonCode.WORKER_LOST, passing or 0) for task_id, code, passing in told}
 
 

@@ -91,7 +91,7 @@ def _call(attempt: Attempt) -> Write:
         with around(hooks().calls, (attempt,)):
             return returned(attempt, handler_of(attempt)())
     except Rest as rest:
-        return at_rest(attempt, rest)
+        return at_rest(attempt, rest.with_traceback(None))  # Its frames hold the context, which holds it: a cycle.
 
 
 @contextmanager

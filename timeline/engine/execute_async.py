@@ -118,8 +118,8 @@ def _after_close(loop: asyncio.AbstractEventLoop, act: Callable[[], None]) -> No
     close = loop.close
 
     def close_and_act() -> None:
+        close()  # It raises while the loop runs; then it is closed later.
         vars(loop).pop("close", None)  # Else the loop, and all that came of it, would stay until the cycle is found.
-        close()
         act()
 
     loop.close = close_and_act  # type: ignore[method-assign]
@@ -403,7 +403,7 @@ async def call_async(attempt: Attempt) -> Write:
                 raise alone from several
             raise
     except Rest as rest:
-        return at_rest(attempt, rest)
+        return at_rest(attempt, rest.with_traceback(None))  # As in ``call``.
 
 
 async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:

@@ -102,6 +102,27 @@ class TestRun:
 
         assert loops[0].is_closed()
 
+    def test_comes_back_though_a_coroutine_that_lingers_tries_to_close_the_loop(self):
+        told = []
+
+        async def linger():
+            try:
+                await asyncio.sleep(30)
+            finally:
+                with pytest.raises(RuntimeError):  # It runs.
+                    asyncio.get_running_loop().close()
+
+        async def main():
+            self.lingering = asyncio.create_task(linger())
+            ring()
+            while not told:
+                await asyncio.sleep(0.01)
+            signal.setitimer(signal.ITIMER_REAL, 5)  # If it does not come back.
+            return "its own"
+
+        with alarm(Alarm("now")):
+            assert LoopBeside(main, told.append).run() == "its own"
+
     def test_leaves_an_error_that_a_signal_raises_in_what_a_coroutine_does_here_to_the_coroutine(self):
         def wait():
             ring()

@@ -33,10 +33,13 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """The steps of one attempt. They are done by one thread, or by one asyncio loop."""
+    """
+    The steps of one attempt. They are done by one thread, or by one asyncio loop. The attempt holds them, so neither they nor
+    their parts hold it: such a cycle would stay until the collector of garbage finds it.
+    """
 
     def __init__(self, attempt: Attempt, using: str) -> None:
-        self._attempt = attempt
+        self._handler = attempt.declared
         self._using = using
         self._thread = get_ident()
         self._origin = str(attempt.idempotency_key)
@@ -155,7 +158,7 @@ class Steps:
 
     def recorded(self, name: str, given: dict[str, Any]) -> StepRecord | None:
         """The record of something that is no step, as of a step: ``Rest`` if the code does not fit what is done."""
-        return self._before.named(name, given, in_order=not self._attempt.declared.is_async)
+        return self._before.named(name, given, in_order=not self._handler.is_async)
 
     def _announce(self, step: Step[Any, ..., Any], key: str) -> str:
         """Refuse a step that cannot be done here; otherwise it counts as called. Give its name, with its key."""
@@ -167,7 +170,7 @@ class Steps:
 
     def _refuse(self, step: Step[Any, ..., Any], name: str, *, again: bool = False) -> None:
         elsewhere = get_ident() != self._thread
-        refuse_step(step, name, handler=self._attempt.declared, elsewhere=elsewhere, again=again, using=self._using)
+        refuse_step(step, name, handler=self._handler, elsewhere=elsewhere, again=again, using=self._using)
 
     def stopping(self) -> AbstractContextManager[None]:
         """Refuse further steps after the error that ends the attempt, even if its handler catches it."""

@@ -50,21 +50,24 @@ class StepRecorder:
     def __init__(self, attempt: Attempt, using: str) -> None:
         self.has_recorded = False  # Whether this attempt has done a step, so that failures are counted anew.
         self.in_doubt = ""  # The step that this attempt began, and of which nobody knows whether it happened.
-        self._attempt = attempt
+        self._task = attempt.task
+        self._origin = attempt.idempotency_key
+        self._code = attempt.definition.kept_code
+        self._begun_at = attempt.now
+        self._writer = attempt.step_writer
         self._using = using
         self.now = CountedClock(attempt.now, using)
 
     def new(self, name: str, given: dict[str, Any]) -> NewStep:
         """A step that is to be done now."""
-        task = self._attempt.task
         return NewStep(
-            origin=self._attempt.idempotency_key,
+            origin=self._origin,
             name=name,
-            task=task.id,
-            attempt=task.attempt,
+            task=self._task.id,
+            attempt=self._task.attempt,
             digest=digest_of(given),
-            code=self._attempt.definition.kept_code,
-            at=self._attempt.now,
+            code=self._code,
+            at=self._begun_at,
         )
 
     def do_in_transaction(self, new: NewStep, body: Callable[[], Any]) -> Any:
@@ -115,8 +118,7 @@ class StepRecorder:
 
     async def keep_with_others(self, ended: NewStep) -> Any:
         """``keep`` for an async handler, together with steps of others; a step that misses this is recorded by itself."""
-        writer = self._attempt.step_writer
-        stored = None if writer is None else await writer.write(ended)
+        stored = None if self._writer is None else await self._writer.write(ended)
         return await sync_to_async(self.keep)(ended) if stored is None else self._done(stored)
 
     def keep(self, ended: NewStep, *, once: bool = False) -> Any:
@@ -143,7 +145,7 @@ class StepRecorder:
         ``InvalidInput`` if the batch made no sums; ``LeaseLost`` if the attempt is not ours any more.
         """
         place: NewStep | None = None
-        task = self._attempt.task
+        task = self._task
         try:
             with atomic(using=self._using, durable=True):
                 with hooks_apart([task.id], using=self._using):

@@ -118,23 +118,23 @@ class RecordedSteps:
     """The records of earlier attempts, as this attempt reaches them one by one."""
 
     def __init__(self, attempt: Attempt) -> None:
-        self._attempt = attempt
+        self._records = attempt.records
+        self._drift = attempt.declared.options.drift
         self._same = {"", attempt.definition.kept_code}
         self._passed: set[str] = set()
 
     def find(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any]) -> StepRecord | None:
         """The record of a call of a step; None: it is to be done. ``Rest`` if the code does not fit the steps that are done."""
-        records = self._attempt.records
-        if not records:
+        if not self._records:
             return None
         name = named(step.name, key)
-        if name not in records and step.options.was and named(step.options.was, key) in records:
+        if name not in self._records and step.options.was and named(step.options.was, key) in self._records:
             name = named(step.options.was, key)
         return self.named(name, given, in_order=not step.is_async)
 
     def named(self, name: str, given: dict[str, Any], *, in_order: bool) -> StepRecord | None:
         """The same by the name of a record. ``in_order``: what other code has done before must be passed before."""
-        record = self._attempt.records.get(name)
+        record = self._records.get(name)
         if record is None:
             if in_order:
                 self._see_order(name)
@@ -149,7 +149,7 @@ class RecordedSteps:
         return record
 
     def _see_order(self, comes_to: str) -> None:
-        for record in self._attempt.records.values():
+        for record in self._records.values():
             if record.name not in self._passed and self._is_of_other_code(record):
                 self._rest(STEP_LEFT_OUT(step=comes_to, done=record.name))
 
@@ -157,7 +157,7 @@ class RecordedSteps:
         return record.code not in self._same
 
     def _rest(self, reason: Reason) -> None:
-        if self._attempt.declared.options.drift == "rest":
+        if self._drift == "rest":
             raise Rest(reason)
 
 

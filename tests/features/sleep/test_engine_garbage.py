@@ -1,0 +1,52 @@
+"""What a sleep leaves behind when its attempt has ended: nothing that only the collector of garbage would find."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.engine import conftest as engine
+from tests.engine.garbage import Seen, without_collector
+from timeline import Timeline, after, task
+from timeline.lifecycle import State
+
+declared = engine.declared  # Fixtures.
+
+pytestmark = pytest.mark.django_db(transaction=True)  # Async handlers' statements come from another task of the loop.
+
+
+def sleeping(seen):
+    class Job(Timeline):
+        entity = "testapp.Order"
+
+        @task(after(days=1), atomic=False)
+        def work(self, order):
+            seen.see(self, order)
+            self.sleep(days=1)
+
+    return Job
+
+
+def sleeping_async(seen):
+    class Job(Timeline):
+        entity = "testapp.Order"
+
+        @task(after(days=1), atomic=False)
+        async def work(self, order):
+            seen.see(self, order)
+            await self.sleep(days=1)
+
+    return Job
+
+
+@pytest.mark.parametrize("make", [sleeping, sleeping_async])
+def test_a_context_and_its_task_go_when_the_task_sleeps_and_when_it_has_slept(declared, run_at, later, make):
+    seen = Seen()
+    row = declared(make(seen))
+
+    with without_collector():
+        states = [run_at(row, later).state]
+        left = [seen.left]
+        states.append(run_at(row, later + timedelta(days=2)).state)
+        left.append(seen.left)
+
+    assert (states, left) == ([State.RETRYABLE, State.COMPLETED], [[], []])
