@@ -10,6 +10,7 @@ from uuid import UUID
 
 from timeline.exceptions import InvalidInput
 from timeline.ojs.errors import Invalid
+from timeline.ojs.rates import read_rate  # of rates
 from timeline.ojs.retry import Policy, policy_of
 from timeline.ojs.unique import Unique, read_unique
 from timeline.ojs.values import (
@@ -89,6 +90,7 @@ def read_job(body: object, now: datetime, *, at: str = "") -> NewJob:
     job = _read(found, name, options, now, f"{at}options.", at)
     kept = {"type": name, "args": args, "meta": meta, "options": options, "extra": extra}
     job.payload.update({key: value for key, value in kept.items() if value or key in ("type", "args")})
+    job.payload.update(read_rate(options.get("rate_limit"), job.queue, f"{at}options.rate_limit"))  # of rates
     try:
         check_json(f"{at}args, meta and options", job.payload)
         for value in filter(None, (args, meta, options, extra)):  # Names of ours are no secrets.

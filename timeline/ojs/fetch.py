@@ -19,6 +19,7 @@ from timeline.ojs.jobs import all_jobs
 from timeline.ojs.kinds import BEGINNING
 from timeline.ojs.models import Cron, Queue
 from timeline.ojs.outcomes import give_up_lost
+from timeline.ojs.rates import Room, counted  # of rates
 from timeline.ojs.wire import has_expired
 from timeline.store.transactions import atomic
 from timeline.store.transition import Write, apply
@@ -65,6 +66,7 @@ def fetch(wanted: Wanted, rows: ScheduledTaskQuerySet, *, now: datetime, using: 
         _stage(queues, now, using)
         queues, rows = _not_held(queues, rows, using)
         found = _found(queues, wanted.count, rows, now, using)
+        found = counted(found, now=now, using=using)  # of rates
         return apply([_write(task, wanted) for task in found], now=now, using=using)
 
 
@@ -88,12 +90,14 @@ def _stage(queues: Sequence[str], now: datetime, using: str) -> None:
 def _found(
     queues: Sequence[str], count: int, rows: ScheduledTaskQuerySet, now: datetime, using: str
 ) -> list[ScheduledTask]:
-    """Lock what is to be taken. What has expired is called off on the way; a job of a schedule may have to wait."""
+    """Lock what is to be taken. What has expired is called off on the way; a job may have to wait for others."""
     taken: list[ScheduledTask] = []
+    room = Room(now, using)  # of rates
     for queue in queues:
         waited_for: set[str] = set()  # Schedules.
         while left := count - len(taken):
             ready = rows.filter(queue=queue).ready().free().exclude(pk__in=[task.pk for task in taken])
+            ready = room.passing(ready)  # of rates
             if waited_for:
                 others = Q(**{f"payload__{SERIAL}__isnull": True}) | ~Q(
                     **{f"payload__{SERIAL}__in": sorted(waited_for)}
@@ -103,8 +107,9 @@ def _found(
             over = [task for task in tasks if has_expired(task, now)]
             apply([_expiry(task) for task in over], now=now, using=using)
             waiting = _waiting([task for task in tasks if task not in over], using)
-            taken += [task for task in tasks if task not in over and task.pk not in waiting]
             waited_for |= {task.payload[SERIAL] for task in tasks if task.pk in waiting}
+            waiting |= room.without([task for task in tasks if task not in over and task.pk not in waiting])  # of rates
+            taken += [task for task in tasks if task not in over and task.pk not in waiting]
             if len(tasks) < left or not (over or waiting):
                 break
     return taken

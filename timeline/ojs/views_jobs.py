@@ -8,6 +8,7 @@ from typing import Any, Final
 from django.db import connections
 
 import timeline
+from timeline.features import FEATURES
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.ojs import jobs
@@ -42,7 +43,7 @@ def manifest(_asking: Asking) -> Answer:
                 "job_ttl": True,
                 "pause_resume": True,
                 "priority_queues": True,
-                "rate_limiting": False,
+                "rate_limiting": "rates" in FEATURES,
                 "schema_validation": False,
                 "unique_jobs": {"strength": "strong", "mechanism": "a locked row for each key"},
                 "workflows": True,

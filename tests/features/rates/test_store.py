@@ -6,12 +6,13 @@ from datetime import UTC, datetime, timedelta
 from heapq import heappop, heappush
 
 import pytest
+from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from timeline.clocks import story_time
 from timeline.features.rates.declaration import Allowance
-from timeline.features.rates.store import Asked, Ledger, admit, forget, micros, slow_down
+from timeline.features.rates.store import Asked, Ledger, admit, admit_here, forget, ledgers, micros, slow_down
 from timeline.models import RateKey
 
 SECOND = 1_000_000
@@ -186,6 +187,43 @@ class TestAdmit:
 
     def test_knows_each_key_by_itself(self):
         assert [self.ask(2, key=key)[0] for key in ("a", "b", "ü" * 100)] == [[True, True]] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAdmitHere:
+    """Counting within the transaction of whoever asks."""
+
+    def ask(self, keys="a", number=2, most=2, at=AT):
+        several = {key: [(Allowance(most, HOUR), Asked(waited=True)) for _ in range(number)] for key in keys}
+        with transaction.atomic(), story_time(lambda: at):
+            admit_here(several, now=at, using="default")
+        return {key: [asked.due_at is None for _allowance, asked in those] for key, those in several.items()}
+
+    def test_is_kept(self):
+        assert self.ask(["b", "a"], number=3) == {"a": [True, True, False], "b": [True, True, False]}
+        assert self.ask(at=AT + HOUR - timedelta(microseconds=1)) == {"a": [False, False]}
+        assert self.ask(at=AT + HOUR, number=3) == {"a": [True, True, False]}
+
+    def test_is_undone_with_the_transaction(self):
+        with transaction.atomic():
+            self.ask()
+            transaction.set_rollback(True)
+
+        assert self.ask() == {"a": [True, True]}
+
+    def test_goes_by_the_allowance_of_each(self):
+        self.ask(number=1)
+
+        assert self.ask(most=1, number=1) == {"a": [False]}
+        assert self.ask(most=3, number=3) == {"a": [True, True, False]}
+
+    def test_may_be_asked_for_beforehand(self):
+        self.ask(number=1)
+
+        found = ledgers(["a", "b"], now=AT + HOUR, using="default")
+
+        assert {key: ledger.starts for key, ledger in found.items()} == {"a": [micros(AT)], "b": []}
+        assert RateKey.objects.count() == 1
 
 
 @pytest.mark.django_db(transaction=True)

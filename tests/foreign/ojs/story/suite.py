@@ -33,7 +33,6 @@ OTHER: Final = {
     "L1-RTR-014 retry-error-history-tracked": (
         "It sends the code handler_error, and wants to read ConnectionTimeout, which nobody has said."
     ),
-    "L4-RL-001 rate-limit-per-queue": "Rate limits are kept and told, but not acted on; the manifest says so.",
 }
 LEVELS: Final = ("level-0-core", "level-1-reliable", "level-2-scheduled", "level-3-workflows", "level-4-advanced")
 LEAST: Final = 133  # Tests of these levels; fewer: the folder is not the suite.
