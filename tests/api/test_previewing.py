@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.api.conftest import Accounting, Seating
 from tests.api.test_roles import fingerprint
 from tests.api.test_tasks import problem
-from timeline import OWNER, Machine, Timeline, after, at, never, task
+from timeline import OWNER, Machine, Timeline, after, at, never, task, to
 from timeline.api.base import TryingThrottle
 from timeline.features.plans import api, what_if
 from timeline.policy import TimelinePolicy
@@ -386,3 +386,77 @@ class TestMistakes:
         emit("gave_up", kim)
 
         assert problem(by_staff.post(path_of(kim), {"event": {"name": "code.given"}}), 409)
+
+
+def lacks_stock(order):
+    raise LookupError("no stock")
+
+
+class TestWhatRaises:
+    """A condition or an effect of the event raises: what is known without the event is told, and what raised what."""
+
+    @pytest.fixture(params=["when", "do"])
+    def word(self, request):
+        return request.param
+
+    @pytest.fixture
+    def ordering(self, word):
+        named = {"when": {"when": lacks_stock}, "do": {"do": lacks_stock}}[word]
+
+        class Ordering(Machine):
+            entity = "accounts.User"
+            starts_on = "ordering"
+            initial = "open"
+            table = {"open": {"order.paid": to("paid", **named)}, "paid": {}}
+            asks = {"order.paid": OWNER}
+            timers = {"open": never}
+
+        with only_timelines(Ending, Ordering):
+            yield Ordering
+
+    def test_it_is_named_with_its_error_beside_what_is_known(self, by_staff, kim, ordering, word, clock, caplog):
+        emit("ordering", kim)
+        before = fingerprint()
+        later = (clock.now + timedelta(days=15)).isoformat()
+
+        answer = by_staff.post(path_of(kim), {"anchors": {"trial_ends_at": later}, "event": {"name": "order.paid"}})
+
+        assert told(answer) == [("ending.end", "moved", False), ("ending.ask", "moved", True)]
+        what = {"when": "condition", "do": "effect"}[word]
+        assert answer.json()["problem"] == (
+            f"The {what} “lacks stock” raised LookupError: no stock. So this is told without the event."
+        )
+        assert fingerprint() == before
+        assert "Traceback" in caplog.text
+
+    def test_an_owner_learns_which_and_not_what_it_said(self, asked_by, kim, ordering):
+        emit("ordering", kim)
+
+        answer = asked_by(kim).post(path_of(kim), {"event": {"name": "order.paid"}})
+
+        assert told(answer) == [("ending.end", "same", False), ("ending.ask", "same", True)]
+        assert "“lacks stock” raised LookupError. So" in answer.json()["problem"]
+
+    def test_without_one_there_is_no_problem(self, by_staff, kim):
+        answer = by_staff.post(path_of(kim), {"event": {"name": "user.left"}})
+
+        assert answer.json()["problem"] == ""
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_statement_that_fails_is_told_like_another_error(self, by_staff, kim):
+        def asks_wrongly(user):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT 1 / 0")
+
+        class Dividing(Machine):
+            entity = "accounts.User"
+            starts_on = "ordering"
+            initial = "open"
+            table = {"open": {"order.paid": to("paid", when=asks_wrongly)}, "paid": {}}
+
+        with only_timelines(Ending, Dividing):
+            emit("ordering", kim)
+            answer = by_staff.post(path_of(kim), {"event": {"name": "order.paid"}})
+
+        assert answer.status_code == 200, answer.content
+        assert "The condition “asks wrongly” raised DataError: division by zero" in answer.json()["problem"]

@@ -15,6 +15,7 @@ from timeline.shortcuts.decisions import (
     forget_step,
     go_on,
     hold,
+    lift_brake,  # of rates
     move,
     open_limit,  # of limits
     reconcile,
@@ -46,6 +47,7 @@ __all__ = [
     "ago_on",
     "ahold",
     "aleave",
+    "alift_brake",  # of rates
     "amove",
     "aopen_limit",  # of limits
     "approve",
@@ -74,6 +76,7 @@ __all__ = [
     "go_on",
     "hold",
     "leave",
+    "lift_brake",  # of rates
     "move",
     "open_limit",  # of limits
     "preview",
@@ -104,6 +107,7 @@ aschedule = sync_to_async(schedule, thread_sensitive=True)
 acancel = sync_to_async(cancel, thread_sensitive=True)
 acancel_all = sync_to_async(cancel_all, thread_sensitive=True)
 aopen_limit = sync_to_async(open_limit, thread_sensitive=True)  # of limits
+alift_brake = sync_to_async(lift_brake, thread_sensitive=True)  # of rates
 amove = sync_to_async(move, thread_sensitive=True)
 arun_now = sync_to_async(run_now, thread_sensitive=True)
 aredrive = sync_to_async(redrive, thread_sensitive=True)

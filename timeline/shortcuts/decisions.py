@@ -23,6 +23,7 @@ from timeline.features.holds import verbs
 from timeline.features.limits import verbs as limits_verbs  # of limits
 from timeline.features.maintenance import relabel as maintenance_relabel
 from timeline.features.maintenance.relabel import Relabelled
+from timeline.features.rates import verbs as rates_verbs  # of rates
 from timeline.features.steps import verbs as steps_verbs
 from timeline.features.waits import approve as waits_approve
 from timeline.lifecycle import Reason
@@ -166,6 +167,15 @@ def open_limit(  # of limits
     using = using or router.db_for_write(ScheduledTask)
     why = Reason.operator(reason, actor)
     return limits_verbs.open_limit(key=key, reason=why, seen=seen, now=story_now(using), using=using)
+
+
+def lift_brake(  # of rates
+    key: str, value: object = None, *, reason: str, actor: str = "", using: str | None = None
+) -> int:
+    """Lift the brake of a rate by hand. See ``timeline.features.rates.verbs.lift_brake`` for arguments and errors."""
+    using = using or router.db_for_write(ScheduledTask)
+    why = Reason.operator(reason, actor)
+    return rates_verbs.lift_brake(key=key, value=value, reason=why, now=story_now(using), using=using)
 
 
 def step_happened(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Problem = tuple[str, str]
 
 _NAMELESS: Final = "<lambda>"
+_RAISED_IN: Final = "_timeline_raised_in"  # An attribute of errors.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +55,20 @@ class Edge:
 
     def applies(self, entity: Any, passage: Passage) -> bool:
         """Ask its condition."""
-        return self.when is None or bool(_called(self.when, entity, passage))
+        try:
+            return self.when is None or bool(_called(self.when, entity, passage))
+        except Exception as error:
+            _note(error, "when", self.condition)
+            raise
 
     def act(self, entity: Any, passage: Passage) -> None:
         """Have its effect."""
-        if self.do is not None:
-            _called(self.do, entity, passage)
+        try:
+            if self.do is not None:
+                _called(self.do, entity, passage)
+        except Exception as error:
+            _note(error, "do", self.effect)
+            raise
 
     @property
     def condition(self) -> str:
@@ -181,6 +190,18 @@ def _function_problems(word: str, given: object, title: object) -> Iterator[Prob
         )
     if not title and getattr(given, "__name__", _NAMELESS) == _NAMELESS:
         yield f"has {word} = a function without a name", "Define it by a name, or give title=."
+
+
+def raised_in(error: BaseException) -> tuple[str, str] | None:
+    """``when`` or ``do``, and the words of the condition or effect that raised an error; None: neither did."""
+    return vars(error).get(_RAISED_IN)
+
+
+def _note(error: Exception, option: str, said: str) -> None:
+    vars(error)[_RAISED_IN] = vars(error).get(_RAISED_IN) or (
+        option,
+        said,
+    )  # Of an effect that emits: what is innermost.
 
 
 def _called(function: Callable[..., object], entity: Any, passage: Passage) -> object:

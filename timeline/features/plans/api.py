@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import NotFound, PermissionDenied
@@ -20,6 +23,9 @@ from timeline.api.serializers import CODE, RowSerializer
 from timeline.api.timelines import MOST_RUNS
 from timeline.clocks import story_now
 from timeline.definition import Definition
+from timeline.engine.failures import message_of
+from timeline.exceptions import TimelineError
+from timeline.features.machines.choices import raised_in
 from timeline.features.plans.what_if import (
     MOST_SHOWN,
     Becomes,
@@ -40,6 +46,8 @@ from timeline.registry import registry
 if TYPE_CHECKING:
     from timeline.models.run import TimelineRunQuerySet
     from timeline.policy import TimelinePolicy
+
+logger = logging.getLogger("timeline")
 
 
 class EffectSerializer(RowSerializer):
@@ -76,6 +84,10 @@ class EffectSerializer(RowSerializer):
 class PreviewSerializer(serializers.Serializer[Any]):
     """What would be."""
 
+    problem = serializers.CharField(
+        read_only=True,
+        help_text="Which condition or effect of the event raised what: then the rest is told without it; empty: none did.",
+    )
     counts = serializers.SerializerMethodField(help_text="How many there are of each change.")
     results = EffectSerializer(
         many=True,
@@ -133,10 +145,27 @@ class Preview(TimelineAPI):
         visible = self.policy.visible(ScheduledTask.objects.using(using), request.user)
         look = looker(ref, tasks=visible, seen=_LatestRuns(self.policy, request.user), now=now, using=using)
         refuse_many(ref, using=using)
-        before, after = try_out(look, ref=ref, change=change, now=now, using=using)
+        problem = ""
+        try:
+            before, after = try_out(look, ref=ref, change=change, now=now, using=using)
+        except Exception as error:
+            if isinstance(error, TimelineError) or raised_in(error) is None:
+                raise
+            logger.exception("What would come of %s for %s cannot be said.", change.event, ref)
+            problem = self._raised(error)
+            before, after = try_out(look, ref=ref, change=replace(change, event=""), now=now, using=using)
         found, context = effects(before, after), {"view": self, "request": request}
-        shown = {"all": found, "results": foremost(found, MOST_SHOWN)}
+        shown = {"problem": problem, "all": found, "results": foremost(found, MOST_SHOWN)}
         return Response(self.serializer_class(shown, context=context).data)
+
+    def _raised(self, error: Exception) -> str:
+        """What raised an error, and which; its text is for those who may view all tasks."""
+        option, name = raised_in(error) or ("", "")
+        text = "" if self.trying_scope else message_of(error).encode(errors="replace").decode()
+        said = {"name": name, "error": f"{type(error).__name__}: {text}".rstrip(": ")}
+        if option == "when":
+            return _("The condition “%(name)s” raised %(error)s. So this is told without the event.") % said
+        return _("The effect “%(name)s” raised %(error)s. So this is told without the event.") % said
 
     def _timelines(self, names: Iterable[EntityRef], using: str) -> list[Definition]:
         """Timelines about it that the user may see; what they may not see, and what is not there, takes the same questions."""

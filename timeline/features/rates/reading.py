@@ -1,4 +1,4 @@
-"""What the inventory says of rates."""
+"""What the inventory says of rates, and which keys are braked."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext as _
 
 from timeline.features.rates.declaration import Rate, rate_of
+from timeline.models import RateKey
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from timeline.definition import Definition
 
 
@@ -27,3 +30,9 @@ def rate_in_words(rate: Rate) -> str:
     """The rate of a task, and what shares it."""
     said = f"{rate.text} ({rate.key})" if rate.key else rate.text
     return _("%(rate)s for each %(field)s") % {"rate": said, "field": rate.by} if rate.by else said
+
+
+def brakes(*, now: datetime, using: str) -> list[tuple[str, datetime]]:
+    """Keys that are braked, with the value of a field, and until when."""
+    rows = RateKey.objects.using(using).filter(braked_until__gt=now).order_by("braked_until", "key")
+    return [(key, until) for key, until in rows.values_list("key", "braked_until") if until is not None]

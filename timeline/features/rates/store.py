@@ -14,6 +14,7 @@ from typing import Any, Final
 from django.db import connections
 
 from timeline.clocks import is_told, story_now
+from timeline.definition.names import MAX_KEY, key_with
 from timeline.dialects import Among
 from timeline.features.rates.declaration import MAX_RATE, PERIODS, Allowance
 from timeline.models import RateKey
@@ -170,6 +171,28 @@ def slow_down(key: str, *, until: datetime, now: datetime, using: str) -> bool:
         ledger.braked_until = max(ledger.braked_until, at)
 
     return bool(_changed({key}, change, now=now, using=using))
+
+
+def braked(name: str, value: object, *, has_values: bool, now: datetime, using: str) -> list[str]:
+    """Keys of this name that are braked: that of a value; None: those of all values, if the rate has any."""
+    rows = RateKey.objects.using(using).filter(braked_until__gt=now)
+    if value is not None:
+        rows = rows.filter(key=key_with(name, value, by=name))
+    elif has_values:
+        rows = rows.filter(key__startswith=f"{name}:"[: MAX_KEY - 33])
+    else:
+        rows = rows.filter(key=name)
+    return list(rows.order_by("key").values_list("key", flat=True))
+
+
+def lift(keys: Collection[str], *, now: datetime, using: str) -> bool:
+    """Let attempts of braked keys begin again. What waits looks again by its rate alone. Whether they could be written."""
+
+    def change(_key: str, ledger: Ledger) -> None:
+        if ledger.braked_until > ledger.now:
+            ledger.braked_until = ledger.tail = 0
+
+    return len(_changed(set(keys), change, now=now, using=using)) == len(keys)
 
 
 def _changed(keys: set[str], act: Act, *, now: datetime, using: str) -> set[str]:
