@@ -127,6 +127,16 @@ def meant_field(model: type[Model], name: str, *, otherwise: str = "Name a field
     return did_you_mean(name, [field.name for field in model._meta.get_fields()], otherwise=otherwise)
 
 
+def by_problem(model: type[Model], label: str, kind: str, name: str) -> Problem | None:
+    """What is wrong with the field by which a limit or a rate keeps entities apart; None: it is a column of theirs."""
+    if (field := field_of(model, name)) in model._meta.concrete_fields:
+        return None
+    if field is None:
+        return f"has a {kind} by {name!r}, which {label} does not have.", meant_field(model, name)
+    problem = f"has a {kind} by {name!r}, which is no column of {label}: it may lead to many."
+    return problem, "Name a field that has one value, such as a foreign key."
+
+
 def field_of(model: type[Model], name: str) -> object | None:
     """The field of a model by its name; None: it has none."""
     try:

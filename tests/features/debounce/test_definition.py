@@ -34,6 +34,12 @@ def of(event="order.edited", quiet=MINUTE, **more):
 
 
 class TestDebounce:
+    def test_says_which_argument_is_missing(self):
+        with pytest.raises(
+            DefinitionError, match=r"Debounce\(\) in line \d+ misses an argument: 'quiet'\. Write Debounce\("
+        ):
+            Debounce("order.edited")
+
     @pytest.mark.parametrize(
         "good",
         [None, of(), of(("order.edited", "order.moved"), at_latest=MINUTE), of(of="testapp.Invoice", by="order")],
