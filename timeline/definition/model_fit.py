@@ -43,7 +43,9 @@ def check_model(definition: Definition, model: type[Model]) -> None:
 def meant_model(label: str) -> str:
     """Say which installed model may be meant by a label that none has: of its app, if there is one, or of another."""
     app, _dot, name = label.partition(".")
-    known = [model._meta.label for model in apps.get_models() if not model._meta.proxy]
+    known = [
+        each._meta.label for each in apps.get_models() if not each._meta.proxy and each._meta.app_label != "timeline"
+    ]
     of_app = [each for each in known if each.partition(".")[0] == app]
     by_name = did_you_mean(name, known, otherwise='Use "app_label.Model" of an installed app.')
     return did_you_mean(name, of_app, otherwise=by_name) if of_app else did_you_mean(label, known, otherwise=by_name)

@@ -57,6 +57,7 @@ class NaiveDatetime(InvalidInput):
     """A datetime without a zone, or no datetime at all. Give an aware one, for example ``timezone.make_aware(value)``."""
 
     def __init__(self, field: str, *, is_datetime: bool = True) -> None:
+        self.is_datetime = is_datetime
         if is_datetime:
             given = _("has no time zone."), _("Give an aware datetime, e.g. timezone.make_aware(value).")
         else:
