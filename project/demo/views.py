@@ -42,7 +42,7 @@ _WORDS: Final = {"stand": "Pause", "slow": "1 h a second", "usual": "2 h a secon
 _PLACES: Final = {
     "attention": "Needs attention",
     "changelist": "Upcoming",
-    "dead": "Failures",
+    "dead": "Dead letters",
     "health": "Health",
     "inventory": "Timelines",
 }

@@ -460,7 +460,7 @@ class TestCheckShapeOfATask:
         [
             ({"retry": 3}, "has retry = 3."),
             ({"retry": Retry(max_attempts=0)}, "retry has max_attempts=0."),
-            ({"retry": Retry(base=15)}, "retry has no positive base, or a cap below it or too long."),
+            ({"retry": Retry(base=15)}, "retry has base=15, which is no timedelta."),
             ({"expires": 3}, "has expires = 3."),
             ({"timeout": 3}, "has timeout = 3."),
             ({"timeout": timedelta(0)}, "has timeout = datetime.timedelta(0)."),

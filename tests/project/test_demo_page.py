@@ -98,6 +98,20 @@ class TestThePage:
         assert len(links) > 4
         assert {operator.get(unescape(link)).status_code for link in links} == {200}
 
+    def test_calls_them_as_they_call_themselves(self, operator):
+        """Whoever reads a word here looks for it there."""
+        links = re.findall(r'<a href="([^"]+)" target="operator">([^<]+)</a>', operator.get(DEMO).content.decode())
+
+        pages = {words: operator.get(unescape(where)).content.decode() for where, words in links if words != "Ada"}
+        assert [words for words in pages if words not in pages[words]] == []
+
+    def test_says_what_may_be_pressed_when_nothing_is_ahead(self, operator):
+        """The trial of Ada is over within a minute. Then a payment cancels nothing."""
+        text = operator.get(DEMO).content.decode()
+
+        assert "while something is ahead for her" in text
+        assert "<em>Extend by 14 days</em>" in text
+
     def test_lets_them_be_shown_within_it(self, operator, settings):
         settings.X_FRAME_OPTIONS = "SAMEORIGIN"
 

@@ -97,7 +97,8 @@ class TestCheckTime:
 
     @pytest.mark.parametrize("value", [datetime(2026, 6, 1), date(2026, 6, 1), "2026-06-01", None])  # noqa: DTZ001
     def test_refuses_what_is_no_aware_datetime(self, value):
-        with pytest.raises(NaiveDatetime, match=r"^at: "):
+        said = "at: has no time zone." if isinstance(value, datetime) else "at: is no datetime. Give an aware one"
+        with pytest.raises(NaiveDatetime, match=f"^{said}"):
             check_time("at", value)
 
 

@@ -43,7 +43,9 @@ def check_model(definition: Definition, model: type[Model]) -> None:
 def meant_model(label: str) -> str:
     """Say which installed model may be meant by a label that none has: of its app, if there is one, or of another."""
     app, _dot, name = label.partition(".")
-    known = [model._meta.label for model in apps.get_models() if not model._meta.proxy]
+    known = [
+        each._meta.label for each in apps.get_models() if not each._meta.proxy and each._meta.app_label != "timeline"
+    ]
     of_app = [each for each in known if each.partition(".")[0] == app]
     by_name = did_you_mean(name, known, otherwise='Use "app_label.Model" of an installed app.')
     return did_you_mean(name, of_app, otherwise=by_name) if of_app else did_you_mean(label, known, otherwise=by_name)
@@ -125,6 +127,16 @@ def _model_problems(model: type[Model], definition: Definition, declared: Task[A
 
 def meant_field(model: type[Model], name: str, *, otherwise: str = "Name a field of the entity.") -> str:
     return did_you_mean(name, [field.name for field in model._meta.get_fields()], otherwise=otherwise)
+
+
+def by_problem(model: type[Model], label: str, kind: str, name: str) -> Problem | None:
+    """What is wrong with the field by which a limit or a rate keeps entities apart; None: it is a column of theirs."""
+    if (field := field_of(model, name)) in model._meta.concrete_fields:
+        return None
+    if field is None:
+        return f"has a {kind} by {name!r}, which {label} does not have.", meant_field(model, name)
+    problem = f"has a {kind} by {name!r}, which is no column of {label}: it may lead to many."
+    return problem, "Name a field that has one value, such as a foreign key."
 
 
 def field_of(model: type[Model], name: str) -> object | None:

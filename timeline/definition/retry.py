@@ -50,8 +50,11 @@ class Retry:
             found.append(
                 (f"retry has max_attempts={self.max_attempts!r}.", "Give a whole number from 1 to 2,147,483,647.")
             )
-        delays = isinstance(self.base, timedelta) and isinstance(self.cap, timedelta)
-        if not delays or not timedelta(0) < self.base <= self.cap <= _LONGEST:
+        delays = {"base": self.base, "cap": self.cap}
+        if wrong := [name for name, delay in delays.items() if not isinstance(delay, timedelta)]:
+            given = " and ".join(f"{name}={delays[name]!r}" for name in wrong)
+            found.append((f"retry has {given}, which is no timedelta.", "Give one: base=timedelta(seconds=15)."))
+        elif not timedelta(0) < self.base <= self.cap <= _LONGEST:
             remedy = "Give timedeltas, 0 < base <= cap <= ten years."
             found.append(("retry has no positive base, or a cap below it or too long.", remedy))
         numbers = isinstance(self.factor, int | float) and isinstance(self.jitter, int | float)

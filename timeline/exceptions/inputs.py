@@ -54,10 +54,15 @@ class InvalidInput(TimelineError):
 
 
 class NaiveDatetime(InvalidInput):
-    """A datetime without a zone. Give an aware one, for example ``timezone.make_aware(value)``."""
+    """A datetime without a zone, or no datetime at all. Give an aware one, for example ``timezone.make_aware(value)``."""
 
-    def __init__(self, field: str) -> None:
-        super().__init__(field, _("has no time zone."), _("Give an aware datetime, e.g. timezone.make_aware(value)."))
+    def __init__(self, field: str, *, is_datetime: bool = True) -> None:
+        self.is_datetime = is_datetime
+        if is_datetime:
+            given = _("has no time zone."), _("Give an aware datetime, e.g. timezone.make_aware(value).")
+        else:
+            given = _("is no datetime."), _("Give an aware one, e.g. timezone.now() + timedelta(days=2).")
+        super().__init__(field, *given)
 
 
 class DateOutOfRange(InvalidInput):

@@ -56,12 +56,16 @@ def known_units(method: Callable[Params, Result]) -> Callable[Params, Result]:
 def known_arguments(cls: Class) -> Class:
     """Let a class that is made of keywords answer in the same way."""
     make: Any = vars(cls)["__init__"]
-    taken = _keywords(make)
+    taken, shape = _keywords(make), signature(cls)
 
     @wraps(make)
     def init(self: Any, *args: Any, **given: Any) -> None:
         if not given.keys() <= taken:
             _refuse(make, f"{cls.__name__}()", given.keys() - taken, sys._getframe(1))
+        try:
+            shape.bind(*args, **given)
+        except TypeError as error:
+            _refuse_arguments(shape, cls.__name__, str(error), sys._getframe(1))
         make(self, *args, **given)
 
     type.__setattr__(cls, "__init__", init)

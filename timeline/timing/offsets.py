@@ -245,7 +245,7 @@ def day_of(instant: datetime) -> date | None:
 def check_time(field_name: str, value: datetime) -> datetime:
     """Take an aware datetime from 1970 to 9000, as UTC; ``NaiveDatetime`` or ``DateOutOfRange`` names the field."""
     if not isinstance(value, datetime) or value.utcoffset() is None:
-        raise NaiveDatetime(field_name)
+        raise NaiveDatetime(field_name, is_datetime=isinstance(value, datetime))
     try:
         return check_range(field_name, value.astimezone(UTC))
     except OverflowError:

@@ -34,6 +34,12 @@ def of(event="order.edited", quiet=MINUTE, **more):
 
 
 class TestDebounce:
+    def test_says_which_argument_is_missing(self):
+        with pytest.raises(
+            DefinitionError, match=r"Debounce\(\) in line \d+ misses an argument: 'quiet'\. Write Debounce\("
+        ):
+            Debounce("order.edited")
+
     @pytest.mark.parametrize(
         "good",
         [None, of(), of(("order.edited", "order.moved"), at_latest=MINUTE), of(of="testapp.Invoice", by="order")],
@@ -67,6 +73,10 @@ class TestDebounce:
             (of(by="order"), "has a debounce by 'order', and does not say of which model."),
             (of(of="testapp.Invoice"), "does not say what leads from there to the entity."),
             (of(of="testapp.Invoce", by="order"), "no such model is installed. Did you mean 'testapp.Invoice'?"),
+            (
+                of(of="testapp.Pce", by="order"),
+                'no such model is installed. Use "app_label.Model" of an installed app.',
+            ),
             (of(of="testapp.Invoice", by="ordr"), "which testapp.Invoice does not have. Did you mean 'order'?"),
             (of(of="testapp.Leaf", by="folder"), "which does not lead from testapp.Leaf to testapp.order."),
             (of(of="testapp.Invoice", by="id"), "Name a foreign key to the primary key of testapp.order."),
@@ -74,6 +84,7 @@ class TestDebounce:
         ids=[
             *("number", "empty", "none", "no-text", "one-no-text", "blank", "exit", "no-length", "zero", "too-long"),
             *("no-limit", "short", "of-number", "of-no-label", "by-number", "by-alone", "of-alone", "no-model"),
+            "no-model-of-ours",
             *("no-field", "elsewhere", "no-key"),
         ],
     )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import Group
 
 from tests.testapp.models import Order
 from timeline import Limit, Timeline, task
@@ -104,3 +105,18 @@ class TestProblems:
 
         with pytest.raises(DefinitionError, match=r"by 'portal_id', which testapp\.order does not have"):
             check_model(FieldLimited.definition, Order)
+
+    def test_the_field_does_not_lead_to_many(self):
+        """Its value would be the same for all: they would share one limit."""
+
+        class ManyLimited(Timeline):
+            entity = "auth.Group"
+            name = "many_limited"
+
+            @task(limit=Limit(1, by="permissions"))
+            def call(self, group): ...
+
+        with pytest.raises(
+            DefinitionError, match=r"by 'permissions', which is no column of auth\.group.* Name a field"
+        ):
+            check_model(ManyLimited.definition, Group)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import Group
 
 from tests.testapp.models import Order
 from timeline import (
@@ -96,6 +97,12 @@ class TestDeclaration:
         assert said in str(refused.value)
         assert refused.value.method == "call"
 
+    def test_says_which_argument_is_missing(self):
+        with pytest.raises(
+            DefinitionError, match=r"Rate\(\) in line \d+ misses an argument: 'text'\. Write Rate\(text\)"
+        ):
+            Rate(by="note")
+
     def test_refuses_bulk(self):
         with pytest.raises(
             DefinitionError, match=r"has bulk and rate: one call takes many at once\. Leave out one of them"
@@ -112,6 +119,13 @@ class TestDeclaration:
             DefinitionError, match=r"has a rate by 'notes', which .* does not have\. Did you mean 'note'"
         ):
             check_model(declare(Rate("1/s", by="notes")).definition, Order)
+
+    def test_refuses_a_field_that_leads_to_many(self):
+        """Its value would be the same for all: they would share one rate."""
+        with pytest.raises(
+            DefinitionError, match=r"has a rate by 'permissions', which is no column of .* Name a field"
+        ):
+            check_model(declare(Rate("1/s", by="permissions")).definition, Group)
 
     def test_refuses_a_field_where_there_is_no_entity(self):
         with pytest.raises(DefinitionError, match="has a rate by 'note', but no entity to read it from"):

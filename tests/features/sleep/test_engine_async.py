@@ -76,9 +76,19 @@ class TestAnAsyncHandler:
         assert asyncio.run(sleeping(handler)().work(None)) == "done"
 
 
-@pytest.mark.parametrize("units", [{"days": 0}, {"days": -1}], ids=str)
-def test_no_time_fails_the_attempt(declared, run_at, later, units):
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"days": 0}, "sleep: is for no time, and until= is missing or None. Say how long"),
+        ({"until": None}, "sleep: is for no time, and until= is missing or None. Say how long"),
+        ({"days": -1}, "sleep: is for a negative time, or too long. Say how long"),
+        ({"days": 4000}, "sleep: is for a negative time, or too long. Say how long"),
+        ({"until": "2026-03-01"}, "until: is no datetime. Give an aware one"),
+    ],
+    ids=str,
+)
+def test_no_time_fails_the_attempt(declared, run_at, later, given, said):
     async def handler(job):
-        await job.sleep(**units)
+        await job.sleep(**given)
 
-    assert "sleep: is for no time" in run_at(declared(sleeping(handler)), later).error
+    assert said in run_at(declared(sleeping(handler)), later).error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.definition.model_fit import field_of, meant_field
+from timeline.definition.model_fit import by_problem
 from timeline.definition.names import MAX_KEY
 from timeline.features.rates.declaration import MAX_RATE, Rate, rate_of
 from timeline.hooks import Rules
@@ -53,8 +53,8 @@ def _meant(text: object) -> str:
 
 def _model_problems(definition: Definition, declared: Task[Any, ..., Any], model: type[Model]) -> Iterator[Problem]:
     rate = rate_of(declared) if isinstance(declared.options.rate, str | Rate) else None
-    if rate is not None and rate.by and not getattr(field_of(model, rate.by), "concrete", False):
-        yield f"has a rate by {rate.by!r}, which {definition.label} does not have.", meant_field(model, rate.by)
+    if rate is not None and rate.by and (problem := by_problem(model, definition.label, "rate", rate.by)) is not None:
+        yield problem
 
 
 RULES = Rules(options=(("rate", None),), of_task=(_problems,), of_task_and_model=(_model_problems,))

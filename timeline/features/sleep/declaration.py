@@ -64,9 +64,11 @@ def sleep_of(
         return Sleep(offset, check_time("until", until), str(name))
     if problems and "negative" not in problems[0][0]:
         raise InvalidInput("sleep", *problems[0])
-    if problems or not offset or _is_too_long(offset):
-        remedy = _("Say how long, up to %(days)d days: self.sleep(days=2); or until=moment.")
-        raise InvalidInput("sleep", _("is for no time, a negative one, or too long."), remedy, days=LONGEST.days)
+    remedy = _("Say how long, up to %(days)d days: self.sleep(days=2); or until=moment.")
+    if not problems and not offset:
+        raise InvalidInput("sleep", _("is for no time, and until= is missing or None."), remedy, days=LONGEST.days)
+    if problems or _is_too_long(offset):
+        raise InvalidInput("sleep", _("is for a negative time, or too long."), remedy, days=LONGEST.days)
     return Sleep(offset, None, str(name))
 
 
