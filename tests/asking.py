@@ -164,6 +164,7 @@ LONG: Final = [
     "stories/test_from_cron_silence.py",
     "features/limits/test_story_handed_on.py",
     "features/limits/test_story_shared.py",
+    "features/rates/test_postgresql_celery.py",
     "features/rates/test_story.py",
     "stories/test_machines_resting.py::TestTheRestOfIt",
     "stories/test_memory.py",

@@ -184,6 +184,9 @@ class TestEmit:
             {"events": 1, "latest_at": "soon"},
             {"events": 1, "latest_at": 7},
             {"events": 1, "latest_at": "2026-03-01"},
+            {"events": 1.5, "latest_at": None},
+            {"events": 1, "latest_at": "0001-01-01T00:00:00+12:00"},
+            {"events": 1, "latest_at": "9999-12-31T23:59:59-12:00"},
         ],
         ids=str,
     )
@@ -197,6 +200,14 @@ class TestEmit:
         row = one()
         assert (row.payload["burst"]["events"], row.payload["more"]) == (1, 1)
         assert row.scheduled_at == clock.now + QUIET
+
+    @pytest.mark.parametrize("said", [[], "x", 5], ids=str)
+    def test_counts_anew_in_a_payload_that_is_no_object(self, order, clock, said):
+        emit("order.edited", order)
+        ScheduledTask.objects.update(payload=said)
+        emit("order.edited", order)
+
+        assert one().payload["burst"]["events"] == 1
 
     def test_begins_nothing_where_nothing_starts_by_itself(self, order, settings):
         settings.TIMELINE = {**settings.TIMELINE, "AUTOSTART": False}
@@ -301,6 +312,23 @@ class TestEnds:
 
         assert [(row.revision, row.payload["burst"]["events"]) for row in rows()] == [(failed.revision, 1), (2, 2)]
 
+    def test_and_is_redriven_while_the_next_one_waits(self, order, clock):
+        """The next one goes on to wait for quiet: what is run again is due at once."""
+        Order.objects.update(note="broken")
+        with clock.failing():
+            emit("order.edited", order)
+            clock.advance(days=30)
+        failed = one()
+        Order.objects.update(note="")
+        emit("order.edited", order)
+        clock.advance(minutes=4)
+        redrive(failed, reason="mended")
+        emit("order.edited", order)
+
+        waits = one(occurrence="(burst) 000000000002")
+        assert (waits.payload["burst"]["events"], waits.scheduled_at) == (2, clock.now + QUIET)
+        assert one(revision=2).payload["burst"]["events"] == 1
+
 
 class TestMovedRow:
     def test_stays_when_all_is_reconciled(self, order, clock):
@@ -387,3 +415,10 @@ class TestExplain:
         said = str(explain(one()))
         assert "It stands for 2 events in a burst" in said
         assert "It waits for quiet" not in said
+
+    @pytest.mark.parametrize("at", ["2026-03-01T09:00:00", "9999-12-31T23:59:59-12:00"])
+    def test_is_silent_of_a_time_that_nobody_can_read(self, order, clock, at):
+        emit("order.edited", order)
+        ScheduledTask.objects.update(payload={"burst": one().payload["burst"] | {"first_at": at}})
+
+        assert "It stands for" not in str(explain(one()))

@@ -87,6 +87,7 @@ class TestDeclaration:
             (Rate(5), f"has a rate of 5. {FORM}"),
             (Rate("1/s", key="k" * 101), "Use text of 100 characters at most."),
             (Rate("1/s", key="\x00"), "Use text of 100 characters at most."),
+            (Rate("1/s", key="\ud800"), "Use text of 100 characters at most."),
             (Rate("1/s", by=7), "has a rate with by = 7. Name a field of the entity, as text."),
         ],
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final, TypedDict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from django.apps import apps
 
@@ -77,3 +77,12 @@ def debounced(definition: Definition) -> Iterator[tuple[str, Debounce]]:
     for name, declared in definition.tasks.items():
         if isinstance(declared.options.debounce, Debounce):
             yield name, declared.options.debounce
+
+
+def moment_in(text: Any) -> datetime | None:
+    """A moment, as the payload of a row has it; None: nobody can read it."""
+    try:
+        at = datetime.fromisoformat(text)
+        return None if at.tzinfo is None else at.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -10,7 +10,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
-from timeline.features.debounce.declaration import BURST, NUMBERED, Debounce, debounced
+from timeline.features.debounce.declaration import BURST, NUMBERED, Debounce, debounced, moment_in
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.timing import told_time
@@ -25,7 +25,7 @@ def told_burst(task: ScheduledTask, *, now: datetime) -> Iterator[str]:
     burst = task.payload.get(BURST) if isinstance(task.payload, Mapping) else None
     if not task.occurrence.startswith(NUMBERED) or not isinstance(burst, Mapping):
         return
-    first, last, latest = (_moment(burst.get(name)) for name in ("first_at", "last_at", "latest_at"))
+    first, last, latest = (moment_in(burst.get(name)) for name in ("first_at", "last_at", "latest_at"))
     count = burst.get("events")
     if first is None or last is None or not isinstance(count, int):
         return
@@ -65,10 +65,3 @@ def _told(debounce: Debounce) -> str:
         return _("%(quiet)s after the last %(events)s") % known
     known["latest"] = Offset(exact=debounce.at_latest).describe()
     return _("%(quiet)s after the last %(events)s, at the latest %(latest)s after the first") % known
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None

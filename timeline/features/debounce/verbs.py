@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import index
 from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
@@ -22,7 +23,7 @@ from timeline.conf import get_settings
 from timeline.definition import Definition, Task
 from timeline.dialects import Among, dialect_of
 from timeline.exceptions import AlreadyOpen
-from timeline.features.debounce.declaration import BURST, NUMBERED, Debounce, debounced
+from timeline.features.debounce.declaration import BURST, NUMBERED, Debounce, debounced, moment_in
 from timeline.features.debounce.sentences import PUT_OFF, PUT_OFF_TO
 from timeline.hooks import hooks
 from timeline.lifecycle import OPEN, Reason, ReasonCode, State, Trigger
@@ -153,17 +154,17 @@ def _joined(arrivals: dict[Place, Arrival], said: Said, using: str) -> dict[Plac
     """Let events join rows that wait; gives those for which none waits."""
     if not arrivals:
         return {}
-    waiting = {
-        _place(row): row
-        for row in _rows(arrivals, using).filter(state__in=JOINED).by_id().locked()
-        if _place(row) in arrivals
-    }
+    rows = _rows(arrivals, using).filter(state__in=JOINED).by_id().locked()
+    # Of several, the last burst: an earlier one that failed and is run again is due at once, and knows of no quiet.
+    ordered = sorted(rows, key=lambda row: (row.occurrence, row.revision))
+    waiting = {_place(row): row for row in ordered if _place(row) in arrivals}
     told, writes = [], []
     for place, row in waiting.items():
         arrival = arrivals[place]
         burst = _burst_of(row, arrival, said)
-        told.append((row, arrival.last, {**row.payload, BURST: burst}))
-        latest = datetime.fromisoformat(burst["latest_at"]) if burst["latest_at"] else None
+        payload = row.payload if isinstance(row.payload, dict) else {}
+        told.append((row, arrival.last, {**payload, BURST: burst}))
+        latest = moment_in(burst["latest_at"])
         due = arrival.debounce.due_at(said.recorded_at, latest)
         # One that is due stays so; and who has decided when it is due is not overruled.
         if row.scheduled_at > said.recorded_at and row.planned_at is not None and due != row.scheduled_at:
@@ -178,9 +179,11 @@ def _burst_of(row: ScheduledTask, arrival: Arrival, said: Said) -> dict[str, Any
     last_at = _text(said.recorded_at)
     try:
         burst: dict[str, Any] = row.payload[BURST]
-        count = burst["events"] + arrival.events
-        _ = burst["latest_at"] is None or datetime.fromisoformat(burst["latest_at"]) > said.recorded_at
-    except (LookupError, TypeError, ValueError):  # TypeError also if a time has no zone.
+        count = index(burst["events"]) + arrival.events
+        is_read = burst["latest_at"] is None or moment_in(burst["latest_at"]) is not None
+    except (LookupError, TypeError):
+        is_read = False
+    if not is_read:
         return _first(arrival, row.created_at) | {"last_at": last_at}
     return burst | {"events": count, "last_at": last_at}
 

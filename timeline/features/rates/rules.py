@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from timeline.definition.model_fit import by_problem
-from timeline.definition.names import MAX_KEY
+from timeline.definition.names import MAX_KEY, key_with
 from timeline.features.rates.declaration import MAX_RATE, Rate, rate_of
 from timeline.hooks import Rules
 
@@ -36,7 +36,9 @@ def _problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator
     rate = given if isinstance(given, Rate) else Rate(given)
     if rate.read is None:
         yield f"has a rate of {rate.text!a:.60}.", _meant(rate.text)
-    if not isinstance(rate.key, str) or len(rate.key) > MAX_KEY or "\x00" in rate.key:
+    if (
+        not isinstance(rate.key, str) or key_with(rate.key, "", by="") != rate.key
+    ):  # Too long, or no database can store it.
         yield f"has a rate with key = {rate.key!a:.60}.", f"Use text of {MAX_KEY} characters at most."
     if not isinstance(rate.by, str):
         yield f"has a rate with by = {rate.by!a:.60}.", "Name a field of the entity, as text."
