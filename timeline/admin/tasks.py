@@ -35,6 +35,7 @@ from timeline.admin.task_list import chips, filters, listing, row_of
 from timeline.admin.task_page import place_in_log, telling
 from timeline.admin.timeline_pages import TimelinePages
 from timeline.admin.user_pages import FindPages, belongings_of, may_own, told_belongings
+from timeline.features.holds.pages import releasable
 from timeline.features.machines.lines import with_buttons
 from timeline.features.on_failure.store import failure_of  # of on_failure
 from timeline.features.steps.pages import parts_of, stepping
@@ -202,6 +203,7 @@ class TaskAdmin(
                 fixed=fixed_since([task], using=self.alias).get(task.pk, "")
             ),
             "wait": wait_of(task, using=self.alias),
+            "releases": releasable(request, task, using=self.alias),
             "failure": failure_of(task, visible),  # of on_failure
             "alike": self._alike(task) if task.pk not in carried_on else "",
             "actions": _verbs(action for action in _buttons() if not obstacle(action, task, reader, carried_on)),

@@ -471,3 +471,48 @@ class TestEntity:
         assert "moving house" in page
         assert "painting walls" not in page
         assert "tl-hatch" not in page  # Which stands for all that is about the entity.
+
+
+class TestPageOfATask:
+    """A task that is on hold: from its page to what releases it."""
+
+    def page_of(self, viewer, task):
+        return text_of(viewer.get(reverse("admin:timeline_scheduledtask_change", args=[task.pk])))
+
+    def test_leads_to_the_release_of_what_holds_it(self, holder, about, order, where):
+        task = about(order, 50)
+        held = hold(order, reason="a dispute")
+
+        page = self.page_of(holder, task)
+
+        assert "until somebody releases it" in page
+        [link] = re.findall(r'href="([^"]*/release/[^"]*)"', page)
+        assert link == releasing(held, **where).replace("&", "&amp;")
+        answer = holder.post(link.replace("&amp;", "&"), {"reason": "settled"})
+        assert answer["Location"] == f"{ENTITY}?label=testapp.order&id={order.pk}"
+        assert not Hold.objects.open().exists()
+
+    def test_leads_to_each_of_several_by_its_name(self, holder, about, order):
+        task = about(order, 50)
+        for target in ({"everything": True}, {"task": task.task_key}):
+            hold(**target, reason="an incident")
+
+        page = self.page_of(holder, task)
+
+        assert page.count("/holds/release/?hold=") == 2
+        assert f"<span> {task.task_key}</span>" in page
+
+    def test_has_no_link_for_who_may_not_release(self, operator, about, order):
+        task = about(order, 50)
+        hold(order, reason="a dispute")
+
+        page = self.page_of(operator, task)
+
+        assert "until somebody releases it" in page
+        assert "/holds/release/" not in page
+
+    def test_has_no_link_where_nothing_holds_it_or_it_is_released_already(self, holder, about, order):
+        task = about(order, 50)
+        release(hold(order, reason="a dispute"))
+
+        assert "/holds/release/" not in self.page_of(holder, task)

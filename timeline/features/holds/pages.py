@@ -25,7 +25,9 @@ from timeline.admin.subject import sees_entity
 from timeline.exceptions import TimelineError
 from timeline.features.holds.forms import HoldForm, ReleaseForm
 from timeline.features.holds.reading import FIRST, told_hold, would_hold, would_release
+from timeline.features.holds.store import holds_over as over_tasks
 from timeline.features.holds.store import names_to_hold, places_of
+from timeline.lifecycle import State
 from timeline.models import EntityRef, Hold, Scope, exact_ref
 from timeline.models.entities import NO_ENTITY, load_entities
 from timeline.models.kin import names_of
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.admin.subject import About
+    from timeline.models import ScheduledTask
     from timeline.models.decisions import HoldQuerySet
 
 
@@ -273,6 +276,16 @@ PAGES = (HoldPages,)
 def holds_over(about: About, *, using: str) -> HoldQuerySet:
     """Ask for what is on hold of an entity."""
     return Hold.objects.using(using).open().filter(_over(about, using))
+
+
+def releasable(request: HttpRequest, task: ScheduledTask, *, using: str) -> list[Hold]:
+    """Holds over a task that who looks may release, the oldest first. At most two statements."""
+    policy = policy_of(request)
+    if not task.is_open or task.state == State.ACTIVE or not policy.may_hold(request.user):
+        return []
+    over = [hold.pk for hold in over_tasks([task], using=using).get(task.pk, ()) if hold.lifted_at is None]
+    rows = policy.visible_holds(Hold.objects.using(using), request.user).open()
+    return list(rows.filter(pk__in=over).oldest_first()) if over else []
 
 
 def told_holds(holds: Iterable[Hold], seen: Collection[UUID]) -> list[ToldHold]:
