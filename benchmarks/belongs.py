@@ -117,9 +117,8 @@ def named(feature: str) -> list[Path]:
     importing = {known[name] for name in _importing(f"timeline.features.{feature}")}
     for path in files():
         own = folder in path.parents if folder.exists() else words.fullmatch(path.stem.lstrip("_")) is not None
-        own = own or (
-            path.parent.name == "commands" and words.fullmatch(path.stem.removeprefix("timeline_")) is not None
-        )
+        command = path.stem.removeprefix("timeline_") if path.parent.name == "commands" else ""
+        own = own or command == feature or words.fullmatch(command) is not None
         place = path.relative_to(PACKAGE).as_posix()
         said = (name for name in names(path) if name != KEEPS_A_PLACE.get(place))
         if not own and (path in importing or any(words.fullmatch(name.lstrip("_")) for name in said)):

@@ -59,7 +59,7 @@ class TestBounds:
     @pytest.mark.parametrize(
         ("feature", "most"),
         [
-            *[("limits", 14), ("steps", 35), ("holds", 29), ("waits", 37), ("recurring", 15), ("machines", 39)],
+            *[("limits", 14), ("steps", 35), ("holds", 31), ("waits", 37), ("recurring", 15), ("machines", 40)],
             *[("fan_out", 14), ("bulk_actions", 8), ("rates", 8), ("debounce", 4), ("on_failure", 3)],
         ],
     )
@@ -81,7 +81,7 @@ class TestCouplings:
     @pytest.mark.parametrize(
         ("feature", "most"),
         [
-            *[("limits", 4), ("steps", 11), ("holds", 8), ("waits", 11), ("recurring", 10), ("machines", 20)],
+            *[("limits", 4), ("steps", 11), ("holds", 9), ("waits", 11), ("recurring", 10), ("machines", 20)],
             *[("fan_out", 2), ("bulk_actions", 3), ("plans", 5), ("sweep", 1), ("maintenance", 8)],
         ],
     )
