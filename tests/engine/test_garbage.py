@@ -5,7 +5,7 @@ from weakref import ref
 
 import pytest
 
-from tests.engine.garbage import Seen, without_collector
+from tests.engine.garbage import Seen, run_and_look, without_collector
 from timeline import RetryAfter
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -49,8 +49,4 @@ def test_a_context_and_its_task_go_when_it_was_tried_before(work, run_at, later)
     row = work(handler)
     run_at(row, later)
 
-    with without_collector():
-        state = run_at(row, later + timedelta(hours=1)).state
-        left = seen.left
-
-    assert (state, left) == (State.COMPLETED, [])
+    assert run_and_look(row, later + timedelta(hours=1), run_at, seen) == (State.COMPLETED, [])

@@ -129,14 +129,14 @@ def meant_field(model: type[Model], name: str, *, otherwise: str = "Name a field
     return did_you_mean(name, [field.name for field in model._meta.get_fields()], otherwise=otherwise)
 
 
-def by_problem(model: type[Model], label: str, kind: str, name: str) -> Problem | None:
-    """What is wrong with the field by which a limit or a rate keeps entities apart; None: it is a column of theirs."""
-    if (field := field_of(model, name)) in model._meta.concrete_fields:
-        return None
+def by_problems(model: type[Model], label: str, kind: str, name: str) -> Iterator[Problem]:
+    """What is wrong with the field by which a limit or a rate keeps entities apart; nothing, if it is a column of theirs."""
+    field = field_of(model, name)
     if field is None:
-        return f"has a {kind} by {name!r}, which {label} does not have.", meant_field(model, name)
-    problem = f"has a {kind} by {name!r}, which is no column of {label}: it may lead to many."
-    return problem, "Name a field that has one value, such as a foreign key."
+        yield f"has a {kind} by {name!r}, which {label} does not have.", meant_field(model, name)
+    elif field not in model._meta.concrete_fields:
+        problem = f"has a {kind} by {name!r}, which is no column of {label}: it may lead to many."
+        yield problem, "Name a field that has one value, such as a foreign key."
 
 
 def field_of(model: type[Model], name: str) -> object | None:

@@ -27,6 +27,8 @@ MAX_NAME: Final = 50
 MAX_KEY: Final = 100  # Characters of what tasks compete for.
 MAX_TASK_KEY: Final = 101  # Characters of the column: a timeline, a dot, a task.
 ERASED: Final = "timeline.erased"  # The event that says that what others said was erased.
+_DIGEST: Final = 32  # Characters.
+_KEPT: Final = MAX_KEY - _DIGEST - 1  # Characters of a key that are kept before its digest.
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 LONGEST_TITLE: Final = 100
 
@@ -40,8 +42,13 @@ def key_with(key: str, value: object, *, by: str) -> str:
     plain = whole.encode(errors="replace").decode().replace("\x00", "")
     if len(whole) <= MAX_KEY and plain == whole:
         return whole
-    digest = sha256(whole.encode(errors="surrogatepass")).hexdigest()[:32]
-    return f"{plain[: MAX_KEY - 33]}~{digest}"
+    digest = sha256(whole.encode(errors="surrogatepass")).hexdigest()[:_DIGEST]
+    return f"{plain[:_KEPT]}~{digest}"
+
+
+def start_of_keys(key: str) -> str:
+    """What keys with a value begin with, whatever the value is."""
+    return f"{key}:"[:_KEPT]
 
 
 def refuse_keywords(

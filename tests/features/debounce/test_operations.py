@@ -60,6 +60,17 @@ def one(name="rebuild", **more):
     return row
 
 
+def failed_one(order, clock):
+    """The only row, which has failed; another one would not fail."""
+    Order.objects.update(note="broken")
+    with clock.failing():
+        emit("order.edited", order)
+        clock.advance(days=30)
+    failed = one()
+    Order.objects.update(note="")
+    return failed
+
+
 class TestEmit:
     def test_makes_a_row_that_is_due_after_quiet(self, order, clock):
         emit("order.edited", order)
@@ -301,12 +312,7 @@ class TestEnds:
         assert one().state == "cancelled"
 
     def test_and_is_redriven(self, order, clock):
-        Order.objects.update(note="broken")
-        with clock.failing():
-            emit("order.edited", order)
-            clock.advance(days=30)
-        failed = one()
-        Order.objects.update(note="")
+        failed = failed_one(order, clock)
         redrive(failed, reason="mended")
         emit("order.edited", order)
 
@@ -314,12 +320,7 @@ class TestEnds:
 
     def test_and_is_redriven_while_the_next_one_waits(self, order, clock):
         """The next one goes on to wait for quiet: what is run again is due at once."""
-        Order.objects.update(note="broken")
-        with clock.failing():
-            emit("order.edited", order)
-            clock.advance(days=30)
-        failed = one()
-        Order.objects.update(note="")
+        failed = failed_one(order, clock)
         emit("order.edited", order)
         clock.advance(minutes=4)
         redrive(failed, reason="mended")

@@ -74,17 +74,6 @@ def known():
         yield
 
 
-@pytest.fixture
-def due(now):
-    def made(name, *notes):
-        return [
-            schedule(f"paced.{name}", Order.objects.create(note=note), at=now - timedelta(seconds=99 - number)).task
-            for number, note in enumerate(notes)
-        ]
-
-    return made
-
-
 def go(tasks, at):
     """Run them all together at a moment, as a worker does that has found them."""
     with story_time(lambda: at):

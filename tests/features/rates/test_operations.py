@@ -15,7 +15,7 @@ from timeline.clocks import story_time
 from timeline.exceptions import InvalidInput
 from timeline.features.rates import verbs
 from timeline.models import LogEntry, RateKey, ScheduledTask
-from timeline.shortcuts import alift_brake, emit, lift_brake, schedule
+from timeline.shortcuts import alift_brake, emit, lift_brake
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,17 +39,6 @@ def known():
     RAISED.clear()
     with only_timelines(Paced, Nightly):
         yield
-
-
-@pytest.fixture
-def due(now):
-    def made(name, *notes):
-        return [
-            schedule(f"paced.{name}", Order.objects.create(note=note), at=now - timedelta(seconds=99 - number)).task
-            for number, note in enumerate(notes)
-        ]
-
-    return made
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.engine import conftest as engine
-from tests.engine.garbage import Seen, without_collector
+from tests.engine.garbage import Seen, run_and_look
 from timeline import Timeline, after, task
 from timeline.lifecycle import State
 
@@ -43,10 +43,6 @@ def test_a_context_and_its_task_go_when_the_task_sleeps_and_when_it_has_slept(de
     seen = Seen()
     row = declared(make(seen))
 
-    with without_collector():
-        states = [run_at(row, later).state]
-        left = [seen.left]
-        states.append(run_at(row, later + timedelta(days=2)).state)
-        left.append(seen.left)
+    runs = [run_and_look(row, at, run_at, seen) for at in (later, later + timedelta(days=2))]
 
-    assert (states, left) == ([State.RETRYABLE, State.COMPLETED], [[], []])
+    assert runs == [(State.RETRYABLE, []), (State.COMPLETED, [])]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.engine import conftest as engine
-from tests.engine.garbage import Seen, without_collector
+from tests.engine.garbage import Seen, run_and_look
 from tests.testapp.models import Order
 from timeline import Timeline, after, step, task
 from timeline.lifecycle import State
@@ -74,8 +74,4 @@ def test_a_context_and_its_task_go_with_their_steps(declared, run_at, later, nam
     seen = Seen()
     row = declared(make(take, seen))
 
-    with without_collector():
-        state = run_at(row, later).state
-        left = seen.left
-
-    assert (state, left) == (State.COMPLETED, [])
+    assert run_and_look(row, later, run_at, seen) == (State.COMPLETED, [])

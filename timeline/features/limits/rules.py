@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from timeline.definition.model_fit import by_problem
+from timeline.definition.model_fit import by_problems
 from timeline.definition.names import MAX_KEY
 from timeline.features.limits.declaration import MAX_LIMIT, Limit, limit_of
 from timeline.hooks import Rules
@@ -52,12 +52,8 @@ def _limit_problems(definition: Definition, limit: Limit) -> Iterator[tuple[str,
 
 def _model_problems(definition: Definition, declared: Task[Any, ..., Any], model: type[Model]) -> Iterator[Problem]:
     limit = limit_of(declared)
-    if (
-        limit is not None
-        and limit.by
-        and (problem := by_problem(model, definition.label, "limit", limit.by)) is not None
-    ):
-        yield problem
+    if limit is not None and limit.by:
+        yield from by_problems(model, definition.label, "limit", limit.by)
 
 
 RULES = Rules(options=(("limit", None),), of_task=(limit_problems,), of_task_and_model=(_model_problems,))

@@ -198,10 +198,8 @@ def raised_in(error: BaseException) -> tuple[str, str] | None:
 
 
 def _note(error: Exception, option: str, said: str) -> None:
-    vars(error)[_RAISED_IN] = vars(error).get(_RAISED_IN) or (
-        option,
-        said,
-    )  # Of an effect that emits: what is innermost.
+    """Note what raised an error. If an effect emits, what is innermost has noted it already, and that stays."""
+    vars(error).setdefault(_RAISED_IN, (option, said))
 
 
 def _called(function: Callable[..., object], entity: Any, passage: Passage) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from timeline.definition.model_fit import by_problem
+from timeline.definition.model_fit import by_problems
 from timeline.definition.names import MAX_KEY, key_with
 from timeline.features.rates.declaration import MAX_RATE, Rate, rate_of
 from timeline.hooks import Rules
@@ -36,9 +36,8 @@ def _problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator
     rate = given if isinstance(given, Rate) else Rate(given)
     if rate.read is None:
         yield f"has a rate of {rate.text!a:.60}.", _meant(rate.text)
-    if (
-        not isinstance(rate.key, str) or key_with(rate.key, "", by="") != rate.key
-    ):  # Too long, or no database can store it.
+    # Another text is stored for a key that is too long, or that no database can store.
+    if not isinstance(rate.key, str) or key_with(rate.key, "", by="") != rate.key:
         yield f"has a rate with key = {rate.key!a:.60}.", f"Use text of {MAX_KEY} characters at most."
     if not isinstance(rate.by, str):
         yield f"has a rate with by = {rate.by!a:.60}.", "Name a field of the entity, as text."
@@ -55,8 +54,8 @@ def _meant(text: object) -> str:
 
 def _model_problems(definition: Definition, declared: Task[Any, ..., Any], model: type[Model]) -> Iterator[Problem]:
     rate = rate_of(declared) if isinstance(declared.options.rate, str | Rate) else None
-    if rate is not None and rate.by and (problem := by_problem(model, definition.label, "rate", rate.by)) is not None:
-        yield problem
+    if rate is not None and rate.by:
+        yield from by_problems(model, definition.label, "rate", rate.by)
 
 
 RULES = Rules(options=(("rate", None),), of_task=(_problems,), of_task_and_model=(_model_problems,))

@@ -14,7 +14,7 @@ from typing import Any, Final
 from django.db import connections
 
 from timeline.clocks import is_told, story_now
-from timeline.definition.names import MAX_KEY, key_with
+from timeline.definition.names import key_with, start_of_keys
 from timeline.dialects import Among
 from timeline.features.rates.declaration import MAX_RATE, PERIODS, Allowance
 from timeline.models import RateKey
@@ -179,7 +179,7 @@ def braked(name: str, value: object, *, has_values: bool, now: datetime, using: 
     if value is not None:
         rows = rows.filter(key=key_with(name, value, by=name))
     elif has_values:
-        rows = rows.filter(key__startswith=f"{name}:"[: MAX_KEY - 33])
+        rows = rows.filter(key__startswith=start_of_keys(name))
     else:
         rows = rows.filter(key=name)
     return list(rows.order_by("key").values_list("key", flat=True))
